@@ -1,0 +1,197 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""What may stand in k3s's config.yaml, and what the k3s role is given.
+
+k3s skips an unknown config key with one line in its log, and a server's key in an agent's config likewise: a typo silently
+loses a setting. So keys are checked here, before anything changes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import re
+from typing import Any, Iterable, Mapping
+
+from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding
+
+# Long flags are config keys. Names from the k3s sources (server: 1.3x; agent: 1.2x).
+COMMON_KEYS = frozenset(
+    """
+    config debug v vmodule log alsologtostderr data-dir token token-file server node-name with-node-id node-label node-taint
+    node-ip node-external-ip image-credential-provider-bin-dir image-credential-provider-config docker
+    container-runtime-endpoint default-runtime image-service-endpoint disable-default-registry-endpoint pause-image
+    snapshotter private-registry airgap-extra-registry resolv-conf flannel-iface flannel-conf flannel-cni-conf vpn-auth
+    vpn-auth-file kubelet-arg kube-proxy-arg protect-kernel-defaults selinux lb-server-port rootless prefer-bundled-bin
+    node-internal-dns node-external-dns
+    """.split()
+)
+SERVER_KEYS = frozenset(
+    """
+    bind-address https-listen-port advertise-address advertise-port tls-san tls-san-security cluster-cidr service-cidr
+    service-node-port-range cluster-dns cluster-domain flannel-backend flannel-ipv6-masq flannel-external-ip
+    egress-selector-mode servicelb-namespace write-kubeconfig write-kubeconfig-mode write-kubeconfig-group helm-job-image
+    agent-token agent-token-file cluster-init cluster-reset cluster-reset-restore-path kube-apiserver-arg etcd-arg
+    kube-controller-manager-arg kube-scheduler-arg kube-cloud-controller-manager-arg datastore-endpoint datastore-cafile
+    datastore-certfile datastore-keyfile etcd-expose-metrics etcd-disable-snapshots etcd-snapshot-name
+    etcd-snapshot-schedule-cron etcd-snapshot-retention etcd-snapshot-dir etcd-snapshot-compress etcd-s3 etcd-s3-endpoint
+    etcd-s3-endpoint-ca etcd-s3-skip-ssl-verify etcd-s3-access-key etcd-s3-secret-key etcd-s3-bucket etcd-s3-region
+    etcd-s3-folder etcd-s3-insecure etcd-s3-timeout etcd-s3-config-secret default-local-storage-path disable
+    disable-scheduler disable-cloud-controller disable-kube-proxy disable-network-policy disable-helm-controller
+    embedded-registry supervisor-metrics system-default-registry secrets-encryption enable-pprof disable-apiserver
+    disable-controller-manager disable-etcd disable-agent
+    """.split()
+)
+# Keys that the role writes itself, with the variable to set instead.
+OWNED_KEYS = {
+    "data-dir": "k3s_data_dir",
+    "node-name": "k3s_node_name",
+    "node-ip": "k3s_node_ip",
+    "flannel-iface": "k3s_flannel_iface",
+    "token": "k3s_token",
+    "token-file": "k3s_token",
+    "server": "the k3s_server group",
+    "cluster-cidr": "k3s_cluster_cidr",
+    "service-cidr": "k3s_service_cidr",
+    "write-kubeconfig-mode": "nothing: the kubeconfig is 0600",
+    "node-label": "k3s_node_labels",
+    "node-taint": "k3s_node_taints",
+}
+
+_VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)(?:[-+][0-9A-Za-z.+-]+)?")
+_TOKEN = re.compile(r"[A-Za-z0-9._:~-]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+
+
+def config_findings(config: Any, server: bool, allowed: Iterable[str] = ()) -> list[Finding]:
+    """What is wrong with the keys of C(k3s_config) for a server or an agent. A C(+) at a key's end (append) is k3s's own."""
+    if not isinstance(config, Mapping):
+        return [_error("k3s_config", f"is {type(config).__name__}", "Write k3s_config as a mapping of k3s's long flags to values.")]
+    known = COMMON_KEYS | (SERVER_KEYS if server else frozenset())
+    findings = []
+    for key in config:
+        name = str(key).removesuffix("+")
+        where = f"k3s_config: {key}"
+        if name in OWNED_KEYS:
+            findings.append(_error("k3s_config_owned", f"the role writes {name} itself", f"Use {OWNED_KEYS[name]}.", where))
+        elif name in known or name in allowed:
+            continue
+        elif name in SERVER_KEYS:
+            findings.append(
+                _error("k3s_config_server_key", f"{name} is a server's key; an agent skips it in silence", "Set it in the group vars of k3s_server.", where)
+            )
+        else:
+            nearest = difflib.get_close_matches(name, sorted(COMMON_KEYS | SERVER_KEYS), n=1, cutoff=0.6)
+            hint = f"Did you mean {nearest[0]}? " if nearest else ""
+            findings.append(
+                _error("k3s_config_unknown", f"k3s has no key {name} and would skip it in silence",
+                       f"{hint}A key that a newer k3s has goes into k3s_config_allow.", where)
+            )
+    return findings
+
+
+def input_findings(given: Mapping[str, Any], server: bool) -> list[Finding]:
+    """Everything that is wrong with what the role is given, at once; keys are the role's variables without C(k3s_)."""
+    findings = config_findings(given.get("config") or {}, server, given.get("config_allow") or ())
+    if not server and not given.get("server"):
+        findings.append(_error("k3s_no_server", "has no host", "Put one host into the group k3s_server; agents join it.", "group k3s_server"))
+    findings += artifact_findings(given.get("artifacts") or ())
+    findings += _data_dir_findings(str(given.get("data_dir") or ""))
+    findings += _address_findings(str(given.get("node_ip") or ""), str(given.get("flannel_iface") or ""))
+    name = str(given.get("node_name") or "")
+    if not _NODE_NAME.fullmatch(name):
+        findings.append(_error("k3s_node_name", f"{name!r} is not a Kubernetes node name", "Use lower-case letters, digits, '-' and '.'.", "k3s_node_name"))
+    if not _VERSION.fullmatch(str(given.get("version") or "")):
+        findings.append(_error("k3s_version_form", f"{given.get('version')!r} is not a version", "Write it as k3s does: v1.36.2+k3s1.", "k3s_version"))
+    for key, required in (("binary_sha256", True), ("airgap_sha256", bool(given.get("airgap_archive")))):
+        value = str(given.get(key) or "")
+        if (value or required) and not _SHA256.fullmatch(value):
+            findings.append(
+                _error("k3s_sha256", f"{value!r} is not a sha256", "Take it from the release's sha256sum-amd64.txt (64 lower-case hex digits).", f"k3s_{key}")
+            )
+    token = str(given.get("token") or "")
+    if token and not _TOKEN.fullmatch(token):
+        # The value stays out of the message: it is a secret.
+        bad = "white space" if re.search(r"\s", token) else "a character other than letters, digits and . _ : ~ -"
+        findings.append(
+            _error("k3s_token_characters", f"the token holds {bad}, which breaks systemd's and k3s's files", "Use letters, digits and . _ : ~ - only.", "k3s_token")
+        )
+    elif token.startswith("K10"):
+        findings.append(
+            _error("k3s_token_form", "is in the secure form (K10...), which the first server refuses", "Set the password alone; agents get the secure form from the server.", "k3s_token")
+        )
+    return findings
+
+
+def artifact_findings(stats: Iterable[Mapping[str, Any]]) -> list[Finding]:
+    """Files on the controller against their pins: results of a stat loop over {path, sha256, variable}."""
+    findings = []
+    for result in stats:
+        item, stat = result["item"], result.get("stat") or {}
+        if not stat.get("exists"):
+            findings.append(_error("k3s_artifact_missing", "does not exist on the controller", "Put it there, or empty k3s_artifacts_dir to download.", item["path"]))
+        elif stat.get("checksum") != item["sha256"]:
+            findings.append(
+                _error("k3s_artifact_digest", f"has sha256 {stat.get('checksum')}, and {item['variable']} is {item['sha256'] or 'not set'}",
+                       f"Get the right file, or set {item['variable']} to its published sha256.", item["path"])
+            )
+    return findings
+
+
+def node_findings(node: Mapping[str, Any], wanted: str, data_dir: str) -> list[Finding]:
+    """What an installed k3s forbids: another data-dir, a downgrade, a skipped minor version."""
+    findings = version_findings(node.get("version") or node.get("installed_version"), wanted, "k3s_version")
+    installed = node.get("data_dir")
+    if node.get("installed_version") and installed and data_dir and installed.rstrip("/") != data_dir.rstrip("/"):
+        findings.append(
+            _error("k3s_data_dir_changed", f"k3s is installed with data-dir {installed}, and k3s_data_dir is {data_dir}",
+                   f"Set k3s_data_dir back to {installed}; to move it, reset the node first (playbooks/reset.yml).", "k3s_data_dir")
+        )
+    return findings
+
+
+def version_findings(installed: str | None, wanted: str, where: str) -> list[Finding]:
+    """Refuse what Kubernetes does not support: a downgrade, or an upgrade that skips a minor version."""
+    old, new = _parse(installed), _parse(wanted)
+    if old is None or new is None or old == new:
+        return []
+    if new < old:
+        return [_error("k3s_downgrade", f"runs {installed}, and {wanted} is older", f"Set k3s_version to {installed} or newer.", where)]
+    if new[0] == old[0] and new[1] - old[1] > 1:
+        step = f"v{old[0]}.{old[1] + 1}"
+        return [_error("k3s_version_skip", f"runs {installed}; going to {wanted} skips a minor version", f"Upgrade to a {step} release first.", where)]
+    return []
+
+
+def _parse(version: str | None) -> tuple[int, int, int] | None:
+    match = _VERSION.fullmatch(version or "")
+    return (int(match.group(1)), int(match.group(2)), int(match.group(3))) if match else None
+
+
+def _data_dir_findings(path: str) -> list[Finding]:
+    if not path:
+        return [_error("k3s_data_dir_unset", "is not set", "Set it to a folder on the large disk, such as /data/k3s.", "k3s_data_dir")]
+    if not path.startswith("/") or "//" in path or any(part in (".", "..") for part in path.split("/")):
+        return [_error("k3s_data_dir_form", f"{path!r} is not a plain absolute path", "Write it without '.', '..' and '//'.", "k3s_data_dir")]
+    if re.search(r"[\s%'\"\\]", path) or path.rstrip("/") == "":
+        return [_error("k3s_data_dir_form", f"{path!r} holds a character that breaks units and scripts, or is /", "Use a plain folder such as /data/k3s.", "k3s_data_dir")]
+    return []
+
+
+def _address_findings(address: str, interface: str) -> list[Finding]:
+    findings = []
+    try:
+        parsed = ipaddress.ip_address(address)
+        if parsed.is_loopback or parsed.is_unspecified or parsed.is_link_local or parsed.is_multicast:
+            findings.append(_error("k3s_node_ip", f"{address} cannot be advertised", "Name the address that the other nodes reach.", "cluster_address"))
+    except ValueError:
+        findings.append(_error("k3s_node_ip", f"{address!r} is not an IP address", "Set cluster_address for the host in the inventory.", "cluster_address"))
+    if not re.fullmatch(r"[^\s/]{1,15}", interface):
+        findings.append(_error("k3s_flannel_iface", f"{interface!r} is not an interface name", "Set cluster_interface for the host in the inventory.", "cluster_interface"))
+    return findings
+
+
+def _error(code: str, message: str, fix: str, where: str = "k3s_config") -> Finding:
+    return Finding(code, "error", message, fix, where=where)
