@@ -1,0 +1,155 @@
+"""The lab's network. Every link is made inside a namespace of the lab: the machine's own never sees one.
+
+    ctl   bridge mgmt0 10.77.0.1, one port per node's eth0                    (Ansible and kubectl run here)
+    fab   bridge wan0 203.0.114.1, one port per node's pub0; it leads nowhere
+          one veth per rail, fd00:77:RAIL:NODE::1, and the only routes between rails
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from .plan import DOCKER, Lab, Node, mac
+from .shell import lines, output, output_json, run, succeeds
+
+NAMESPACES = Path("/run/netns")
+
+
+def up(lab: Lab, nodes: Sequence[Node]) -> None:
+    """Bring every namespace, link, address, route and rule to what the plan says; what stands already stays."""
+    for namespace in (lab.controller_namespace, lab.fabric_namespace, *(node.namespace for node in nodes)):
+        _ensure_namespace(namespace)
+    _bridge(lab.controller_namespace, "mgmt0", mac(0, 0, 1), str(lab.controller_address))
+    _bridge(lab.fabric_namespace, "wan0", mac(0, 0, 2), str(lab.decoy_gateway))
+    # The fabric routes between rails, and says "unreachable" to what a node sends to the world: failures are quick.
+    _sysctl(lab.fabric_namespace, "net.ipv6.conf.all.forwarding=1", "net.ipv4.ip_forward=1")
+    for node in nodes:
+        _connect(lab, node)
+        _configure(lab, node)
+
+
+def down(lab: Lab) -> None:
+    """Remove the lab's namespaces and all links in them."""
+    for namespace in namespaces(lab):
+        if succeeds("ip", "-n", namespace, "link", "show", "lo"):
+            # A shell that is still open in the namespace would keep it alive; it shall not keep the links.
+            links = [link["ifname"] for link in output_json("ip", "-n", namespace, "-j", "link")]
+            for link in links:
+                if link != "lo":
+                    run("ip", "-n", namespace, "link", "delete", link, check=False)
+        run("ip", "netns", "delete", namespace)
+
+
+def namespaces(lab: Lab) -> list[str]:
+    """The names of the lab's namespaces that exist."""
+    return sorted(path.name for path in NAMESPACES.glob(f"{lab.id}-*"))
+
+
+def rail_up(lab: Lab, node: Node, rail: int) -> None:
+    """Plug the rail's cable in at the fabric's end."""
+    run("ip", "-n", lab.fabric_namespace, "link", "set", node.rails[rail].fabric_port, "up")
+
+
+def rail_down(lab: Lab, node: Node, rail: int) -> None:
+    """Pull the rail's cable: the node's netdev loses its carrier and keeps its address."""
+    run("ip", "-n", lab.fabric_namespace, "link", "set", node.rails[rail].fabric_port, "down")
+
+
+def drop_rail_route(node: Node, rail: int) -> None:
+    """Take the default route out of the rail's table: nothing bound to the rail finds its way."""
+    run("ip", "-n", node.namespace, "-6", "route", "flush", "table", str(node.rails[rail].table), check=False)
+
+
+def set_management(lab: Lab, node: Node, state: str) -> None:
+    """`state` is up or down: the node's port on the management bridge."""
+    run("ip", "-n", lab.controller_namespace, "link", "set", node.management_port, state)
+
+
+def restore_rail_route(node: Node, rail: int) -> None:
+    """Put the default route of the rail's table back."""
+    _batch(node.namespace, [_rail_route(node, rail)], "-6")
+
+
+def _ensure_namespace(name: str) -> None:
+    if succeeds("ip", "-n", name, "link", "set", "lo", "up"):
+        return
+    # A run that was killed inside `ip netns add` leaves a file with no namespace behind it.
+    if (NAMESPACES / name).exists():
+        run("ip", "netns", "delete", name, check=False)
+        (NAMESPACES / name).unlink(missing_ok=True)
+    run("ip", "netns", "add", name)
+    run("ip", "-n", name, "link", "set", "lo", "up")
+
+
+def _links(namespace: str) -> set[str]:
+    return {link["ifname"] for link in output_json("ip", "-n", namespace, "-j", "link")}
+
+
+def _batch(namespace: str, commands: Sequence[str], *options: str) -> None:
+    if commands:
+        run("ip", *options, "-n", namespace, "-batch", "-", stdin=lines(commands))
+
+
+def _sysctl(namespace: str, *settings: str) -> None:
+    run("ip", "netns", "exec", namespace, "sysctl", "-q", "-w", *settings)
+
+
+def _bridge(namespace: str, name: str, address: str, ip: str) -> None:
+    if name not in _links(namespace):
+        run("ip", "-n", namespace, "link", "add", name, "address", address, "type", "bridge")
+    _batch(namespace, [f"address replace {ip} dev {name}", f"link set {name} up"])
+
+
+def _connect(lab: Lab, node: Node) -> None:
+    """The node's veth pairs, each made in the namespace of its far end with its MAC addresses set at birth.
+
+    Left to itself the kernel draws random MACs and udev derives them from a machine id that all nodes of one image share;
+    two equal ones on a bridge lose packets.
+    """
+    inside, controller, fabric = _links(node.namespace), _links(lab.controller_namespace), _links(lab.fabric_namespace)
+    wanted = [
+        (lab.controller_namespace, controller, node.management_port, mac(5, node.number), node.eth0),
+        (lab.fabric_namespace, fabric, node.decoy_port, mac(6, node.number), node.pub0),
+        *((lab.fabric_namespace, fabric, rail.fabric_port, rail.fabric_mac, rail.nic) for rail in node.rails),
+    ]
+    for namespace, present, port, port_mac, nic in wanted:
+        if nic.name in inside and port in present:
+            continue
+        run("ip", "-n", namespace, "link", "delete", port, check=False)
+        run("ip", "-n", namespace, "link", "add", port, "address", port_mac, "mtu", str(nic.mtu), "type", "veth",
+            "peer", "name", nic.name, "address", nic.mac, "mtu", str(nic.mtu), "netns", node.namespace)
+    if "docker0" not in inside:
+        run("ip", "-n", node.namespace, "link", "add", "docker0", "address", mac(7, node.number), "type", "bridge")
+
+
+def _configure(lab: Lab, node: Node) -> None:
+    _batch(lab.controller_namespace, [f"link set {node.management_port} master mgmt0", f"link set {node.management_port} up"])
+    _batch(lab.fabric_namespace, [
+        f"link set {node.decoy_port} master wan0",
+        f"link set {node.decoy_port} up",
+        *(f"address replace {rail.gateway} dev {rail.fabric_port} nodad" for rail in node.rails),
+        *(f"link set {rail.fabric_port} up" for rail in node.rails),
+    ])
+    # A rail's address and table must be as they were when the link comes back after a set-down inside the node.
+    _sysctl(node.namespace, "net.ipv6.conf.all.keep_addr_on_down=1", "net.ipv6.conf.default.keep_addr_on_down=1")
+    _batch(node.namespace, [
+        *(f"link set {nic.name} up" for nic in node.nics),
+        f"address replace {node.management} dev eth0",
+        f"address replace {node.decoy} dev pub0",
+        f"address replace {DOCKER} dev docker0",
+        "link set docker0 up",
+        f"route replace default via {lab.decoy_gateway.ip} dev pub0",
+        *(f"address replace {rail.address} dev {rail.netdev} nodad" for rail in node.rails),
+    ])
+    _batch(node.namespace, [_rail_route(node, rail.index) for rail in node.rails], "-6")
+    rules = json.loads(output("ip", "-n", node.namespace, "-6", "-j", "rule"))
+    present = {(rule.get("src"), rule.get("table")) for rule in rules}
+    missing = [rail for rail in node.rails if (str(rail.prefix.network_address), str(rail.table)) not in present]
+    _batch(node.namespace, [f"rule add from {rail.prefix} table {rail.table}" for rail in missing], "-6")
+
+
+def _rail_route(node: Node, index: int) -> str:
+    rail = node.rails[index]
+    return f"route replace default via {rail.gateway.ip} dev {rail.netdev} table {rail.table}"

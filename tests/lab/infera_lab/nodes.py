@@ -1,0 +1,177 @@
+"""The nodes: systemd containers that boot, run sshd and look like hosts."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import resource
+import tarfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from . import ssh, sysfs
+from .plan import Lab, Node
+from .shell import LabError, output_json, run, succeeds
+
+DISK_BYTES = 40 << 30  # sparse: it takes what is written to it
+BOOT_SECONDS = 90
+SPECIFICATION = "infera-lab.specification"
+
+
+def disk_directory(lab: Lab, node: Node) -> Path:
+    """Where the node's large disk is mounted on the machine."""
+    return lab.state / "nodes" / node.name / "data"
+
+
+def sysfs_directory(lab: Lab, node: Node) -> Path:
+    """The node's fixture tree."""
+    return lab.state / "nodes" / node.name / "sysfs"
+
+
+def up(lab: Lab, nodes: Sequence[Node], image: str, kubernetes: Path) -> list[str]:
+    """Start what does not run, make anew what cannot be used, and wait until each node has booted; returns the names made anew."""
+    made = []
+    for node in nodes:
+        disk_up(lab, node)
+        sysfs.write(sysfs_directory(lab, node), node)
+        if _container_up(lab, node, image, kubernetes):
+            made.append(node.name)
+    for node in nodes:
+        _wait(lab, node)
+    return made
+
+
+def down(lab: Lab, nodes: Sequence[Node]) -> None:
+    """Remove the containers and disks of these nodes."""
+    for node in nodes:
+        _remove(node)
+        disk_down(lab, node)
+
+
+def inspect(node: Node) -> dict | None:
+    """What podman knows about the node's container; None when there is none."""
+    if not succeeds("podman", "container", "exists", node.container):
+        return None
+    return output_json("podman", "container", "inspect", node.container)[0]
+
+
+def disk_up(lab: Lab, node: Node) -> None:
+    """An ext4 file system of its own on a loop device: the data-dir has to be on one, since overlay does not mount on overlay."""
+    directory = disk_directory(lab, node)
+    directory.mkdir(parents=True, exist_ok=True)
+    if os.path.ismount(directory):
+        return
+    file = directory.with_name("data.ext4")
+    if not file.exists():
+        partial = file.with_suffix(".partial")
+        partial.unlink(missing_ok=True)
+        with partial.open("wb") as handle:
+            handle.truncate(DISK_BYTES)
+        run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", "-L", f"{node.name}-data", partial)
+        partial.rename(file)
+    # discard: what the node deletes goes back to the machine.
+    run("mount", "-o", "loop,discard", file, directory)
+
+
+def disk_down(lab: Lab, node: Node) -> None:
+    """Unmount the disk, which detaches its loop device, and remove it."""
+    directory = disk_directory(lab, node)
+    for _attempt in range(20):
+        if not os.path.ismount(directory):
+            break
+        if not succeeds("umount", directory):
+            time.sleep(0.5)
+    else:
+        raise LabError(f"{directory} is in use and cannot be unmounted: close what has files open there (fuser -vm {directory}) and run it again")
+    directory.with_name("data.ext4").unlink(missing_ok=True)
+
+
+def _container_up(lab: Lab, node: Node, image: str, kubernetes: Path) -> bool:
+    """True when the container was made anew."""
+    command = _create_command(lab, node, image, kubernetes)
+    specification = hashlib.sha256("\0".join([*command, ssh.public_key(lab)]).encode()).hexdigest()[:16]
+    known = inspect(node)
+    if known and known["Config"]["Labels"].get(SPECIFICATION) == specification:
+        status = known["State"]["Status"]
+        if status == "running" and _in_namespace(node, known["State"]["Pid"]):
+            return False
+        if status in ("running", "exited", "stopped"):
+            run("podman", "stop", "--time", "5", node.container, check=False)
+            run("podman", "start", node.container)
+            return False
+    _remove(node)
+    run(*command[:2], "--label", f"{SPECIFICATION}={specification}", *command[2:])
+    # Written between creation and start: a container in the state "created" may be half made, a started one is not.
+    run("podman", "cp", "-", f"{node.container}:/", stdin=_identity(lab, node))
+    run("podman", "start", node.container)
+    return True
+
+
+def _create_command(lab: Lab, node: Node, image: str, kubernetes: Path) -> list[str]:
+    # podman's default limits may exceed the hard ones, which a container without CAP_SYS_RESOURCE cannot raise.
+    files = min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], 1 << 20)
+    processes = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    processes = 1 << 15 if processes == resource.RLIM_INFINITY else min(processes, 1 << 15)
+    return [
+        "podman", "create", "--name", node.container, "--hostname", node.name,
+        # crun refuses the hybrid cgroup layout; without a cgroup namespace of its own, runc in the node cannot mount cgroups for pods.
+        "--runtime", "runc", "--privileged", "--systemd=always", "--cgroupns", "private",
+        "--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}",
+        # A named namespace outlives the container's restarts, and its links with it.
+        "--network", f"ns:/run/netns/{node.namespace}", "--dns", "none", "--no-hosts",
+        "--volume", f"{disk_directory(lab, node)}:/mnt/data",
+        "--volume", f"{kubernetes}:/opt/lab/kubernetes:ro",
+        "--volume", f"{sysfs_directory(lab, node)}:/opt/lab/sysfs:ro",
+        image,
+    ]
+
+
+def _in_namespace(node: Node, pid: int) -> bool:
+    try:
+        return os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat(f"/run/netns/{node.namespace}").st_ino
+    except OSError:
+        return False
+
+
+def _identity(lab: Lab, node: Node) -> bytes:
+    """What makes a node itself, as a tar archive over its root."""
+    hosts = ["127.0.0.1 localhost", "::1 localhost", *(f"{other.management.ip} {other.name}" for other in lab.nodes())]
+    files = {
+        "etc/machine-id": (node.machine_id, 0o444),
+        "etc/hostname": (node.name, 0o644),
+        "etc/hosts": ("\n".join(hosts), 0o644),
+        # Nothing resolves names in the lab. This address answers "refused" at once, where another would be waited for.
+        "etc/resolv.conf": (f"nameserver {lab.controller_address.ip}", 0o644),
+        "etc/ssh/ssh_host_ed25519_key": (ssh.host_key(lab, node).read_text().rstrip("\n"), 0o600),
+        "root/.ssh/authorized_keys": (ssh.public_key(lab), 0o600),
+    }
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for name, (content, mode) in files.items():
+            data = (content + "\n").encode()
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode, entry.mtime = len(data), mode, int(time.time())
+            archive.addfile(entry, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def _remove(node: Node) -> None:
+    if succeeds("podman", "container", "exists", node.container):
+        run("podman", "rm", "--force", "--time", "2", node.container)
+
+
+def _wait(lab: Lab, node: Node) -> None:
+    deadline = time.monotonic() + BOOT_SECONDS
+    answer = "no answer"
+    while time.monotonic() < deadline:
+        done = run(*ssh.command(lab, node), "systemctl is-system-running --wait", check=False, timeout=BOOT_SECONDS)
+        answer = (done.stdout or done.stderr).strip()
+        if answer == "running":
+            return
+        if answer == "degraded":
+            failed = run(*ssh.command(lab, node), "systemctl --failed --no-legend --plain", check=False).stdout.strip()
+            raise LabError(f"{node.name} booted with failed units:\n{failed}")
+        time.sleep(0.3)
+    raise LabError(f"{node.name} did not boot within {BOOT_SECONDS} s ({answer}). Its log: podman logs {node.container}")
