@@ -15,7 +15,13 @@ from typing import Any, Callable, Optional
 from urllib.parse import urlsplit
 
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding
-from ansible_collections.infera.baremetal.plugins.module_utils.systemd import Runner, Unit, last_log_lines, read_unit, run
+from ansible_collections.infera.baremetal.plugins.module_utils.systemd import (
+    Runner,
+    Unit,
+    last_log_lines,
+    read_unit,
+    run,
+)
 
 BINARY = "/usr/local/bin/k3s"
 CONFIG = "/etc/rancher/k3s/config.yaml"
@@ -125,7 +131,9 @@ def read_node(target: Target, runner: Runner = run) -> Node:
     ready = version = address = None
     message = ""
     if unit.running:
-        status, text = runner([BINARY, "kubectl", "--kubeconfig", target.kubeconfig, "get", "node", target.name, "-o", "json"])
+        status, text = runner(
+            [BINARY, "kubectl", "--kubeconfig", target.kubeconfig, "get", "node", target.name, "-o", "json"]
+        )
         if status == 0:
             ready, version, address, message = parse_node(text)
         else:
@@ -188,20 +196,35 @@ def explain(target: Target, node: Node, runner: Runner = run) -> list[Finding]:
         findings += _reachability(target)
     if node.ready and target.address and node.address != target.address:
         findings.append(
-            Finding("k3s_address", "error", f"advertises {node.address}, not {target.address}",
-                    "Check node-ip in k3s_config, and that no other config file sets it.", where=where)
+            Finding(
+                "k3s_address",
+                "error",
+                f"advertises {node.address}, not {target.address}",
+                "Check node-ip in k3s_config, and that no other config file sets it.",
+                where=where,
+            )
         )
     if node.ready and target.version and node.version != target.version:
         findings.append(
-            Finding("k3s_version", "error", f"runs {node.version}, not {target.version}",
-                    f"See `journalctl -u {target.unit}`: the new binary does not start.", where=where)
+            Finding(
+                "k3s_version",
+                "error",
+                f"runs {node.version}, not {target.version}",
+                f"See `journalctl -u {target.unit}`: the new binary does not start.",
+                where=where,
+            )
         )
     if not findings:
         lines = last_log_lines(target.unit, 5, runner)
         findings.append(
-            Finding("k3s_not_ready", "error", f"is not Ready: unit {target.unit} is {node.unit.active}, the API says: {node.message or 'nothing'}",
-                    f"See `journalctl -u {target.unit}` on the host; a slow disk needs a longer k3s_ready_timeout.",
-                    where=where, why=" | ".join(lines))
+            Finding(
+                "k3s_not_ready",
+                "error",
+                f"is not Ready: unit {target.unit} is {node.unit.active}, the API says: {node.message or 'nothing'}",
+                f"See `journalctl -u {target.unit}` on the host; a slow disk needs a longer k3s_ready_timeout.",
+                where=where,
+                why=" | ".join(lines),
+            )
         )
     return findings
 
@@ -222,8 +245,13 @@ def _reachability(target: Target) -> list[Finding]:
             return []
     except OSError as error:
         return [
-            Finding("k3s_server_unreachable", "error", f"cannot connect to {host}:{port}: {error.strerror or error}",
-                    "Open 6443/tcp from this host to the server, and check the route to it (`ip route get`).", where=target.name)
+            Finding(
+                "k3s_server_unreachable",
+                "error",
+                f"cannot connect to {host}:{port}: {error.strerror or error}",
+                "Open 6443/tcp from this host to the server, and check the route to it (`ip route get`).",
+                where=target.name,
+            )
         ]
 
 

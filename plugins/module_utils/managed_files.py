@@ -80,7 +80,13 @@ def apply(file: ManagedFile) -> None:
             raise
     except OSError as error:
         raise FindingError(
-            Finding("file_unwritable", "error", f"cannot be written: {error.strerror}", "Make room, or make the folder writable.", where=file.path)
+            Finding(
+                "file_unwritable",
+                "error",
+                f"cannot be written: {error.strerror}",
+                "Make room, or make the folder writable.",
+                where=file.path,
+            )
         ) from error
 
 
@@ -101,14 +107,26 @@ def _current(path: str) -> tuple[Optional[str], int]:
         return None, 0
     if not stat.S_ISREG(status.st_mode):
         raise FindingError(
-            Finding("file_not_regular", "error", "exists and is not a regular file", "Move it away; the collection writes this path.", where=path)
+            Finding(
+                "file_not_regular",
+                "error",
+                "exists and is not a regular file",
+                "Move it away; the collection writes this path.",
+                where=path,
+            )
         )
     try:
         with open(path, encoding="utf-8", errors="replace") as handle:
             return handle.read(), stat.S_IMODE(status.st_mode)
     except OSError as error:
         raise FindingError(
-            Finding("file_unreadable", "error", f"cannot be read: {error.strerror}", "Run the play as root (become: true).", where=path)
+            Finding(
+                "file_unreadable",
+                "error",
+                f"cannot be read: {error.strerror}",
+                "Run the play as root (become: true).",
+                where=path,
+            )
         ) from error
 
 

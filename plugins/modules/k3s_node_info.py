@@ -103,7 +103,12 @@ findings:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import summary
-from ansible_collections.infera.baremetal.plugins.module_utils.k3s_node import Target, read_node, to_dict, wait_until_settled
+from ansible_collections.infera.baremetal.plugins.module_utils.k3s_node import (
+    Target,
+    read_node,
+    to_dict,
+    wait_until_settled,
+)
 
 
 def main() -> None:
@@ -127,7 +132,11 @@ def main() -> None:
     node, problems = wait_until_settled(target, seconds)
     findings = [finding.to_dict() for finding in problems]
     if findings:
-        module.fail_json(msg=f"{target.name} did not become Ready within {seconds} s.\n{summary(findings)}", node=to_dict(node), findings=findings)
+        module.fail_json(
+            msg=f"{target.name} did not become Ready within {seconds} s.\n{summary(findings)}",
+            node=to_dict(node),
+            findings=findings,
+        )
     module.exit_json(changed=False, node=to_dict(node), findings=[])
 
 

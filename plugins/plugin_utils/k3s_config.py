@@ -68,26 +68,43 @@ _NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 def config_findings(config: Any, server: bool, allowed: Iterable[str] = ()) -> list[Finding]:
     """What is wrong with the keys of C(k3s_config) for a server or an agent. A C(+) at a key's end (append) is k3s's own."""
     if not isinstance(config, Mapping):
-        return [_error("k3s_config", f"is {type(config).__name__}", "Write k3s_config as a mapping of k3s's long flags to values.")]
+        return [
+            _error(
+                "k3s_config",
+                f"is {type(config).__name__}",
+                "Write k3s_config as a mapping of k3s's long flags to values.",
+            )
+        ]
     known = COMMON_KEYS | (SERVER_KEYS if server else frozenset())
     findings = []
     for key in config:
         name = str(key).removesuffix("+")
         where = f"k3s_config: {key}"
         if name in OWNED_KEYS:
-            findings.append(_error("k3s_config_owned", f"the role writes {name} itself", f"Use {OWNED_KEYS[name]}.", where))
+            findings.append(
+                _error("k3s_config_owned", f"the role writes {name} itself", f"Use {OWNED_KEYS[name]}.", where)
+            )
         elif name in known or name in allowed:
             continue
         elif name in SERVER_KEYS:
             findings.append(
-                _error("k3s_config_server_key", f"{name} is a server's key; an agent skips it in silence", "Set it in the group vars of k3s_server.", where)
+                _error(
+                    "k3s_config_server_key",
+                    f"{name} is a server's key; an agent skips it in silence",
+                    "Set it in the group vars of k3s_server.",
+                    where,
+                )
             )
         else:
             nearest = difflib.get_close_matches(name, sorted(COMMON_KEYS | SERVER_KEYS), n=1, cutoff=0.6)
             hint = f"Did you mean {nearest[0]}? " if nearest else ""
             findings.append(
-                _error("k3s_config_unknown", f"k3s has no key {name} and would skip it in silence",
-                       f"{hint}A key that a newer k3s has goes into k3s_config_allow.", where)
+                _error(
+                    "k3s_config_unknown",
+                    f"k3s has no key {name} and would skip it in silence",
+                    f"{hint}A key that a newer k3s has goes into k3s_config_allow.",
+                    where,
+                )
             )
     return findings
 
@@ -96,31 +113,67 @@ def input_findings(given: Mapping[str, Any], server: bool) -> list[Finding]:
     """Everything that is wrong with what the role is given, at once; keys are the role's variables without C(k3s_)."""
     findings = config_findings(given.get("config") or {}, server, given.get("config_allow") or ())
     if not server and not given.get("server"):
-        findings.append(_error("k3s_no_server", "has no host", "Put one host into the group k3s_server; agents join it.", "group k3s_server"))
+        findings.append(
+            _error(
+                "k3s_no_server",
+                "has no host",
+                "Put one host into the group k3s_server; agents join it.",
+                "group k3s_server",
+            )
+        )
     findings += artifact_findings(given.get("artifacts") or ())
     findings += _data_dir_findings(str(given.get("data_dir") or ""))
     findings += _address_findings(str(given.get("node_ip") or ""), str(given.get("flannel_iface") or ""))
     name = str(given.get("node_name") or "")
     if not _NODE_NAME.fullmatch(name):
-        findings.append(_error("k3s_node_name", f"{name!r} is not a Kubernetes node name", "Use lower-case letters, digits, '-' and '.'.", "k3s_node_name"))
+        findings.append(
+            _error(
+                "k3s_node_name",
+                f"{name!r} is not a Kubernetes node name",
+                "Use lower-case letters, digits, '-' and '.'.",
+                "k3s_node_name",
+            )
+        )
     if not _VERSION.fullmatch(str(given.get("version") or "")):
-        findings.append(_error("k3s_version_form", f"{given.get('version')!r} is not a version", "Write it as k3s does: v1.36.2+k3s1.", "k3s_version"))
+        findings.append(
+            _error(
+                "k3s_version_form",
+                f"{given.get('version')!r} is not a version",
+                "Write it as k3s does: v1.36.2+k3s1.",
+                "k3s_version",
+            )
+        )
     for key, required in (("binary_sha256", True), ("airgap_sha256", bool(given.get("airgap_archive")))):
         value = str(given.get(key) or "")
         if (value or required) and not _SHA256.fullmatch(value):
             findings.append(
-                _error("k3s_sha256", f"{value!r} is not a sha256", "Take it from the release's sha256sum-amd64.txt (64 lower-case hex digits).", f"k3s_{key}")
+                _error(
+                    "k3s_sha256",
+                    f"{value!r} is not a sha256",
+                    "Take it from the release's sha256sum-amd64.txt (64 lower-case hex digits).",
+                    f"k3s_{key}",
+                )
             )
     token = str(given.get("token") or "")
     if token and not _TOKEN.fullmatch(token):
         # The value stays out of the message: it is a secret.
         bad = "white space" if re.search(r"\s", token) else "a character other than letters, digits and . _ : ~ -"
         findings.append(
-            _error("k3s_token_characters", f"the token holds {bad}, which breaks systemd's and k3s's files", "Use letters, digits and . _ : ~ - only.", "k3s_token")
+            _error(
+                "k3s_token_characters",
+                f"the token holds {bad}, which breaks systemd's and k3s's files",
+                "Use letters, digits and . _ : ~ - only.",
+                "k3s_token",
+            )
         )
     elif token.startswith("K10"):
         findings.append(
-            _error("k3s_token_form", "is in the secure form (K10...), which the first server refuses", "Set the password alone; agents get the secure form from the server.", "k3s_token")
+            _error(
+                "k3s_token_form",
+                "is in the secure form (K10...), which the first server refuses",
+                "Set the password alone; agents get the secure form from the server.",
+                "k3s_token",
+            )
         )
     return findings
 
@@ -131,11 +184,22 @@ def artifact_findings(stats: Iterable[Mapping[str, Any]]) -> list[Finding]:
     for result in stats:
         item, stat = result["item"], result.get("stat") or {}
         if not stat.get("exists"):
-            findings.append(_error("k3s_artifact_missing", "does not exist on the controller", "Put it there, or empty k3s_artifacts_dir to download.", item["path"]))
+            findings.append(
+                _error(
+                    "k3s_artifact_missing",
+                    "does not exist on the controller",
+                    "Put it there, or empty k3s_artifacts_dir to download.",
+                    item["path"],
+                )
+            )
         elif stat.get("checksum") != item["sha256"]:
             findings.append(
-                _error("k3s_artifact_digest", f"has sha256 {stat.get('checksum')}, and {item['variable']} is {item['sha256'] or 'not set'}",
-                       f"Get the right file, or set {item['variable']} to its published sha256.", item["path"])
+                _error(
+                    "k3s_artifact_digest",
+                    f"has sha256 {stat.get('checksum')}, and {item['variable']} is {item['sha256'] or 'not set'}",
+                    f"Get the right file, or set {item['variable']} to its published sha256.",
+                    item["path"],
+                )
             )
     return findings
 
@@ -146,8 +210,12 @@ def node_findings(node: Mapping[str, Any], wanted: str, data_dir: str) -> list[F
     installed = node.get("data_dir")
     if node.get("installed_version") and installed and data_dir and installed.rstrip("/") != data_dir.rstrip("/"):
         findings.append(
-            _error("k3s_data_dir_changed", f"k3s is installed with data-dir {installed}, and k3s_data_dir is {data_dir}",
-                   f"Set k3s_data_dir back to {installed}; to move it, reset the node first (playbooks/reset.yml).", "k3s_data_dir")
+            _error(
+                "k3s_data_dir_changed",
+                f"k3s is installed with data-dir {installed}, and k3s_data_dir is {data_dir}",
+                f"Set k3s_data_dir back to {installed}; to move it, reset the node first (playbooks/reset.yml).",
+                "k3s_data_dir",
+            )
         )
     return findings
 
@@ -158,10 +226,24 @@ def version_findings(installed: str | None, wanted: str, where: str) -> list[Fin
     if old is None or new is None or old == new:
         return []
     if new < old:
-        return [_error("k3s_downgrade", f"runs {installed}, and {wanted} is older", f"Set k3s_version to {installed} or newer.", where)]
+        return [
+            _error(
+                "k3s_downgrade",
+                f"runs {installed}, and {wanted} is older",
+                f"Set k3s_version to {installed} or newer.",
+                where,
+            )
+        ]
     if new[0] == old[0] and new[1] - old[1] > 1:
         step = f"v{old[0]}.{old[1] + 1}"
-        return [_error("k3s_version_skip", f"runs {installed}; going to {wanted} skips a minor version", f"Upgrade to a {step} release first.", where)]
+        return [
+            _error(
+                "k3s_version_skip",
+                f"runs {installed}; going to {wanted} skips a minor version",
+                f"Upgrade to a {step} release first.",
+                where,
+            )
+        ]
     return []
 
 
@@ -172,11 +254,32 @@ def _parse(version: str | None) -> tuple[int, int, int] | None:
 
 def _data_dir_findings(path: str) -> list[Finding]:
     if not path:
-        return [_error("k3s_data_dir_unset", "is not set", "Set it to a folder on the large disk, such as /data/k3s.", "k3s_data_dir")]
+        return [
+            _error(
+                "k3s_data_dir_unset",
+                "is not set",
+                "Set it to a folder on the large disk, such as /data/k3s.",
+                "k3s_data_dir",
+            )
+        ]
     if not path.startswith("/") or "//" in path or any(part in (".", "..") for part in path.split("/")):
-        return [_error("k3s_data_dir_form", f"{path!r} is not a plain absolute path", "Write it without '.', '..' and '//'.", "k3s_data_dir")]
+        return [
+            _error(
+                "k3s_data_dir_form",
+                f"{path!r} is not a plain absolute path",
+                "Write it without '.', '..' and '//'.",
+                "k3s_data_dir",
+            )
+        ]
     if re.search(r"[\s%'\"\\]", path) or path.rstrip("/") == "":
-        return [_error("k3s_data_dir_form", f"{path!r} holds a character that breaks units and scripts, or is /", "Use a plain folder such as /data/k3s.", "k3s_data_dir")]
+        return [
+            _error(
+                "k3s_data_dir_form",
+                f"{path!r} holds a character that breaks units and scripts, or is /",
+                "Use a plain folder such as /data/k3s.",
+                "k3s_data_dir",
+            )
+        ]
     return []
 
 
@@ -185,11 +288,32 @@ def _address_findings(address: str, interface: str) -> list[Finding]:
     try:
         parsed = ipaddress.ip_address(address)
         if parsed.is_loopback or parsed.is_unspecified or parsed.is_link_local or parsed.is_multicast:
-            findings.append(_error("k3s_node_ip", f"{address} cannot be advertised", "Name the address that the other nodes reach.", "cluster_address"))
+            findings.append(
+                _error(
+                    "k3s_node_ip",
+                    f"{address} cannot be advertised",
+                    "Name the address that the other nodes reach.",
+                    "cluster_address",
+                )
+            )
     except ValueError:
-        findings.append(_error("k3s_node_ip", f"{address!r} is not an IP address", "Set cluster_address for the host in the inventory.", "cluster_address"))
+        findings.append(
+            _error(
+                "k3s_node_ip",
+                f"{address!r} is not an IP address",
+                "Set cluster_address for the host in the inventory.",
+                "cluster_address",
+            )
+        )
     if not re.fullmatch(r"[^\s/]{1,15}", interface):
-        findings.append(_error("k3s_flannel_iface", f"{interface!r} is not an interface name", "Set cluster_interface for the host in the inventory.", "cluster_interface"))
+        findings.append(
+            _error(
+                "k3s_flannel_iface",
+                f"{interface!r} is not an interface name",
+                "Set cluster_interface for the host in the inventory.",
+                "cluster_interface",
+            )
+        )
     return findings
 
 

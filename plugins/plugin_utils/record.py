@@ -32,7 +32,9 @@ def write_stage(path: str, stage: str, result: dict[str, Any]) -> None:
             record[stage] = {"at": now, **result}
             _replace(path, json.dumps(record, indent=2, sort_keys=True) + "\n")
     except OSError as error:
-        raise RecordError(f"The cluster record {path} cannot be written: {error.strerror}. Set cluster_dir to a folder that can.") from error
+        raise RecordError(
+            f"The cluster record {path} cannot be written: {error.strerror}. Set cluster_dir to a folder that can."
+        ) from error
 
 
 def _private(name: str, flags: int) -> int:
@@ -46,7 +48,9 @@ def _read(path: str) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise RecordError(f"The cluster record {path} is not JSON ({error}). Move it away; the next run writes a new one.") from error
+        raise RecordError(
+            f"The cluster record {path} is not JSON ({error}). Move it away; the next run writes a new one."
+        ) from error
     if not isinstance(record, dict):
         raise RecordError(f"The cluster record {path} holds no object. Move it away; the next run writes a new one.")
     return record
