@@ -147,6 +147,8 @@ def parse_node(text: str) -> tuple[Optional[bool], Optional[str], Optional[str],
     try:
         status = json.loads(text)["status"]
     except (ValueError, KeyError, TypeError):
+        status = None
+    if not isinstance(status, dict):
         return None, None, None, "the API's answer is not a Node"
     ready, message = False, ""
     for condition in status.get("conditions", []):
