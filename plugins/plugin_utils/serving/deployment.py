@@ -354,7 +354,7 @@ class _Reader:
     def router(self) -> dict[str, str]:
         place = self.source.get("router") or {}
         node = self.node(place, "router")
-        return {"node": node, "model_dir": self.model_dir(node, place)}
+        return {"node": node, "model_dir": self.model_dir(node, place) if node else ""}
 
     def node(self, place: Mapping[str, Any], role: str) -> str:
         node = str(place.get("node") or "")
@@ -369,9 +369,9 @@ class _Reader:
         value = str(place.get("model_dir") or "")
         if not _is_path(value):
             said = f"{value!r} is no absolute path" if value else "is not set"
-            finding = ("model_dir", node, f"serving_model_dir {said}", "set it, for this host, to the folder that holds the model's folder")
-            if all(each.where != node or each.code != "serving_model_dir" for each in self.findings):
-                self.note(*finding)
+            # The router often shares its node with a worker: one finding for both.
+            if all((each.code, each.where) != ("serving_model_dir", node) for each in self.findings):
+                self.note("model_dir", node, f"serving_model_dir {said}", "set it, for this host, to the folder that holds the model's folder")
         return value
 
     def address(self, node: str, address: str) -> None:
