@@ -17,7 +17,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        _, options = self.validate_argument_spec(
+        _spec, options = self.validate_argument_spec(
             {
                 "findings": {"type": "list", "elements": "dict", "required": True},
                 "waive": {"type": "list", "elements": "str", "default": []},

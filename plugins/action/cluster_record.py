@@ -19,7 +19,7 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        _, options = self.validate_argument_spec(
+        _spec, options = self.validate_argument_spec(
             {
                 "path": {"type": "path", "required": True},
                 "stage": {"type": "str", "required": True},
