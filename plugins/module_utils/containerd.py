@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
@@ -36,7 +37,13 @@ _LISTED = re.compile(
     r"(?P<number>[0-9.]+) (?P<unit>[KMGT]?i?B)\s+(?P<platforms>\S+)\s+(?P<labels>\S.*?)\s*"
 )
 _CHECKED = re.compile(r"(?P<name>\S+)\s+\S+\s+sha256:[0-9a-f]{64}\s+(?P<status>[a-z]+)\b.*")
-_UNREACHABLE = ("failed to dial", "connection refused", "context deadline exceeded", "permission denied", "no such file")
+_UNREACHABLE = (
+    "failed to dial",
+    "connection refused",
+    "context deadline exceeded",
+    "permission denied",
+    "no such file",
+)
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,7 @@ class Runner(Protocol):
 
 
 def run(command: Sequence[str], feed: Feed | None = None) -> Completed:
-    """Runs C(command) for real. An exception of the feed kills the command, which then names nothing, and is raised."""
+    """Runs C(command) for real. What the feed raises is raised once the command has ended."""
     program = shutil.which(command[0], path=SEARCH_PATH)
     if program is None:
         raise FileNotFoundError(command[0])
@@ -87,19 +94,27 @@ def run(command: Sequence[str], feed: Feed | None = None) -> Completed:
     if feed is None:
         ended = subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False)
         return Completed(ended.returncode, _text(ended.stdout), _text(ended.stderr))
-    with subprocess.Popen(
-        arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, bufsize=0
-    ) as process:
+    # The output goes to a file: ctr 2.x reports its progress, and a full pipe would stop it while we still write.
+    with tempfile.TemporaryFile() as output:
+        with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=output, stderr=output) as process:
+            _feed(process, feed)
+        output.seek(0)
+        return Completed(process.returncode, "", _text(output.read()))
+
+
+def _feed(process: subprocess.Popen[bytes], feed: Feed) -> None:
+    """Writes to the command and closes its input; on an error too, so that ctr sees the end and gives up its lease."""
+    try:
+        with process.stdin as stream:
+            feed(stream)
+    except BrokenPipeError:
+        pass  # it ended by itself; its output says why
+    except BaseException:
         try:
-            with process.stdin:
-                feed(process.stdin)
-        except BrokenPipeError:
-            pass  # the command ended by itself; its output says why
-        except BaseException:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
             process.kill()
-            raise
-        output = process.stdout.read()
-    return Completed(process.returncode, "", _text(output))
+        raise
 
 
 class Containerd:

@@ -240,7 +240,9 @@ class OciArchive:
         known = blobs.get(descriptor.digest)
         if known is not None:
             if known.size != descriptor.size:
-                raise FindingError(self._corrupt(descriptor, f"two descriptors give it {known.size} and {descriptor.size} bytes"))
+                raise FindingError(
+                    self._corrupt(descriptor, f"two descriptors give it {known.size} and {descriptor.size} bytes")
+                )
             return
         self._present(descriptor)
         blobs[descriptor.digest] = descriptor
@@ -258,7 +260,9 @@ class OciArchive:
         """A config or a layer: never followed, whatever type it claims."""
         known = blobs.setdefault(descriptor.digest, descriptor)
         if known.size != descriptor.size:
-            raise FindingError(self._corrupt(descriptor, f"two descriptors give it {known.size} and {descriptor.size} bytes"))
+            raise FindingError(
+                self._corrupt(descriptor, f"two descriptors give it {known.size} and {descriptor.size} bytes")
+            )
         self._present(descriptor)
 
     def _manifest_children(self, descriptor: Descriptor, document: dict[str, Any]) -> list[Descriptor]:
@@ -293,9 +297,13 @@ class OciArchive:
         """A document must be what its descriptor says: one that is both index and manifest reads differently to different
         programs (CVE-2021-41190)."""
         own_type = document.get("mediaType", descriptor.media_type)
-        wanted, forbidden = ("manifests", ("layers", "config")) if descriptor.media_type in INDEX_TYPES else ("layers", ("manifests",))
+        wanted, forbidden = (
+            ("manifests", ("layers", "config")) if descriptor.media_type in INDEX_TYPES else ("layers", ("manifests",))
+        )
         if own_type != descriptor.media_type or wanted not in document or any(key in document for key in forbidden):
-            raise FindingError(self._wrong_type(descriptor, f"a document that says {own_type} and holds {', '.join(sorted(document))}"))
+            raise FindingError(
+                self._wrong_type(descriptor, f"a document that says {own_type} and holds {', '.join(sorted(document))}")
+            )
 
     def _descriptors(self, document: dict[str, Any], key: str, owner: str) -> list[Descriptor]:
         entries = document.get(key)
@@ -340,7 +348,9 @@ class OciArchive:
                 )
             )
         if member.size != descriptor.size:
-            raise FindingError(self._corrupt(descriptor, f"it has {member.size} bytes, its descriptor says {descriptor.size}"))
+            raise FindingError(
+                self._corrupt(descriptor, f"it has {member.size} bytes, its descriptor says {descriptor.size}")
+            )
 
     def _in_file_order(self, blobs: dict[str, Descriptor]) -> list[Descriptor]:
         return sorted(blobs.values(), key=lambda blob: self._members[blob.member].offset)
