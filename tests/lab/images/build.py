@@ -52,7 +52,10 @@ ENGINE_PACKAGES = (
 )
 OVERLAY_PACKAGES = ("busybox-static",)
 # For whoever looks around in a pod, and for infera-exec.
-APPLETS = "sh ash cat cp cut date df env grep head hostname id ip kill ln ls mkdir mount mv nc netstat ping ping6 ps pwd readlink rm sed sleep sort tail tar test top touch uname vi wc wget".split()
+APPLETS = """
+    sh ash cat cp cut date df env grep head hostname id ip kill ln ls mkdir mount mv nc netstat ping ping6 ps pwd readlink rm
+    sed sleep sort tail tar test top touch uname vi wc wget
+""".split()
 PRUNED_FOLDERS = (
     "usr/share/",
     "usr/lib/x86_64-linux-gnu/gconv/",
@@ -62,11 +65,32 @@ PRUNED_FOLDERS = (
     "usr/include/",
     *(
         f"usr/lib/python3.11/{folder}/"
-        for folder in ("curses", "dbm", "distutils", "ensurepip", "lib2to3", "pydoc_data", "sqlite3", "test", "unittest", "wsgiref")
+        for folder in (
+            "curses",
+            "dbm",
+            "distutils",
+            "ensurepip",
+            "lib2to3",
+            "pydoc_data",
+            "sqlite3",
+            "test",
+            "unittest",
+            "wsgiref",
+        )
     ),
 )
 # Extension modules whose libraries are not in ENGINE_PACKAGES.
-PRUNED_MODULES = ("_curses", "_curses_panel", "_dbm", "_gdbm", "_sqlite3", "nis", "readline", "_testcapi", "_xxtestfuzz")
+PRUNED_MODULES = (
+    "_curses",
+    "_curses_panel",
+    "_dbm",
+    "_gdbm",
+    "_sqlite3",
+    "nis",
+    "readline",
+    "_testcapi",
+    "_xxtestfuzz",
+)
 USR_MERGED = ("bin", "lib", "lib64", "sbin")
 
 
@@ -103,7 +127,9 @@ def fetch(packages: t.Sequence[str], cache: pathlib.Path) -> list[pathlib.Path]:
             command = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", *missing]
             result = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False)
             if result.returncode:
-                raise BuildError(f"apt-get download failed (is the package list there? try apt-get update): {result.stderr.strip()}")
+                raise BuildError(
+                    f"apt-get download failed (is the package list there? try apt-get update): {result.stderr.strip()}"
+                )
             for file in sorted(pathlib.Path(work).glob("*.deb")):
                 file.replace(folder / file.name)
     found = [cached(package) for package in packages]
@@ -118,7 +144,9 @@ def package_tree(file: pathlib.Path) -> Tree:
     process = subprocess.run(["dpkg-deb", "--fsys-tarfile", str(file)], capture_output=True, check=False)
     if process.returncode:
         file.unlink()
-        raise BuildError(f"{unquote(file.name)} is damaged and was removed from the cache; run again: {process.stderr.decode().strip()}")
+        raise BuildError(
+            f"{unquote(file.name)} is damaged and was removed from the cache; run again: {process.stderr.decode().strip()}"
+        )
     tree: Tree = {}
     with tarfile.open(fileobj=io.BytesIO(process.stdout)) as archive:
         for member in archive:
@@ -195,7 +223,16 @@ def compiled_pause() -> bytes:
     """The pause program, static."""
     with tempfile.TemporaryDirectory() as work:
         binary = pathlib.Path(work) / "pause"
-        command = ["gcc", "-Os", "-static", "-s", "-Wl,--build-id=none", "-o", str(binary), str(HERE / "pause" / "pause.c")]
+        command = [
+            "gcc",
+            "-Os",
+            "-static",
+            "-s",
+            "-Wl,--build-id=none",
+            "-o",
+            str(binary),
+            str(HERE / "pause" / "pause.c"),
+        ]
         try:
             result = subprocess.run(command, capture_output=True, text=True, check=False)
         except FileNotFoundError:
@@ -278,7 +315,9 @@ def oci_archive(reference: str, layers: t.Sequence[bytes], config: dict[str, t.A
         "blobs": Entry("d", 0o755, b""),
         "blobs/sha256": Entry("d", 0o755, b""),
     }
-    tree |= {f"blobs/sha256/{digest.removeprefix('sha256:')}": Entry("f", 0o644, blob) for digest, blob in blobs.items()}
+    tree |= {
+        f"blobs/sha256/{digest.removeprefix('sha256:')}": Entry("f", 0o644, blob) for digest, blob in blobs.items()
+    }
     return descriptor["digest"], tar_bytes(tree)
 
 
