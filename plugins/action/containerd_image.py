@@ -63,7 +63,9 @@ class ActionModule(ActionBase):
         return result
 
     def _perform(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
-        archives = self._archives(options, task_vars)
+        archives = self._archives(options)
+        if not archives:
+            return {"changed": False, "images": [], "missing": [], "reachable": True}
         if options["state"] != "present" or options["archive_on"] == "node":
             return self._module(options, task_vars)
         plan = self._module(options, task_vars, self._first_step(archives))
@@ -87,7 +89,7 @@ class ActionModule(ActionBase):
         if "staging" in plan:
             self._module(options, task_vars, {"step": "discard"})
 
-    def _archives(self, options: dict[str, Any], task_vars: dict[str, Any]) -> dict[ImageReference, str]:
+    def _archives(self, options: dict[str, Any]) -> dict[ImageReference, str]:
         """Every image with the path of its archive on the controller; one message when names are wrong."""
         if options["images"] is None:
             given = [("name", options["name"], options["archive"])]

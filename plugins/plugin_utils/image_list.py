@@ -1,0 +1,75 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The cluster's list of images: is it right, who needs which, and what to say when one is not there."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding, FindingError
+from ansible_collections.infera.baremetal.plugins.module_utils.image_reference import parse_all
+
+VARIABLE = "images_list"
+
+
+def list_findings(images: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]) -> list[Finding]:
+    """Everything that is wrong with the list: names, digests, conflicts, groups that do not exist."""
+    findings: list[Finding] = []
+    try:
+        parse_all((str(image.get("name", "")), f"{VARIABLE}[{index}].name") for index, image in enumerate(images))
+    except FindingError as error:
+        findings.extend(error.findings)
+    known = set(groups) | {host for hosts in groups.values() for host in hosts}
+    for index, image in enumerate(images):
+        findings.extend(
+            _unknown(name, f"{VARIABLE}[{index}].hosts", known) for name in _hosts(image) if name not in known
+        )
+    return findings
+
+
+def for_host(images: Iterable[Mapping[str, Any]], host: str, groups: Iterable[str]) -> list[dict[str, str]]:
+    """The images that the host needs, each once, as M(infera.baremetal.containerd_image) takes them."""
+    mine = {host, "all", *groups}
+    needed: dict[str, dict[str, str]] = {}
+    for image in images:
+        hosts = _hosts(image)
+        if not hosts or mine.intersection(hosts):
+            entry = {"name": image["name"]}
+            if image.get("archive"):
+                entry["archive"] = image["archive"]
+            needed.setdefault(image["name"], entry)
+    return list(needed.values())
+
+
+def not_imported(missing: Mapping[str, Iterable[str]]) -> list[Finding]:
+    """One finding a host that lacks pinned images: its kubelet would pull in silence, or not find them."""
+    return [
+        Finding(
+            code="image_not_imported",
+            severity="error",
+            message=f"Images not imported: {', '.join(names)}.",
+            fix="Run playbooks/images.yml with them in images_list, or allow pulling.",
+            where=host,
+        )
+        for host, names in ((host, sorted(set(names))) for host, names in missing.items())
+        if names
+    ]
+
+
+def _hosts(image: Mapping[str, Any]) -> list[str]:
+    hosts = image.get("hosts") or []
+    return [name.strip() for name in hosts.split(",")] if isinstance(hosts, str) else list(hosts)
+
+
+def _unknown(name: str, where: str, known: Iterable[str]) -> Finding:
+    near = difflib.get_close_matches(name, sorted(known), n=1)
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    return Finding(
+        code="image_hosts_unknown",
+        severity="error",
+        message=f"{name!r} is neither a group nor a host of this inventory.",
+        fix=f"{hint}Name a group or a host, or leave hosts out for all.",
+        where=where,
+    )
