@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,14 +80,27 @@ def key_of(files: Sequence[Path], *words: str) -> str:
     return digest.hexdigest()[:12]
 
 
-def ensure(build: Build, say: Say) -> Path:
-    """The folder with the build's result, built now if it is not there."""
-    if build.built:
-        return build.directory
-    with _locked(build, say) as lock:
-        if not build.built:
-            _run(build, lock)
-    return build.directory
+def ensure(builds: Sequence[Build], say: Say) -> None:
+    """Build, side by side, what is not in the cache yet."""
+    running: list[tuple[Build, subprocess.Popen[bytes]]] = []
+    with ExitStack() as stack:
+        for build in builds:
+            if build.built:
+                continue
+            lock = stack.enter_context(_locked(build, say))
+            if not build.built:
+                running.append((build, _start(build, lock)))
+        try:
+            failed = [build.title for build, process in running if process.wait() != 0]
+        except BaseException:
+            # Interrupted by its user: stop the process groups that were started here.
+            for _build, process in running:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGTERM)
+                    process.wait()
+            raise
+    if failed:
+        raise LabError(f"building {' and '.join(failed)} failed; the last lines are above")
 
 
 def node_image(build: Build, say: Say) -> str:
@@ -95,10 +108,10 @@ def node_image(build: Build, say: Say) -> str:
     image = f"{IMAGE_REPOSITORY}:{build.key}"
     if succeeds("podman", "image", "exists", image):
         return image
-    directory = ensure(build, say)
+    ensure([build], say)
     with _locked(build, say):
         if not succeeds("podman", "image", "exists", image):
-            run("podman", "import", "--change", 'CMD ["/sbin/init"]', "--change", "STOPSIGNAL SIGRTMIN+3", directory / "rootfs.tar", image, timeout=600)
+            run("podman", "import", "--change", 'CMD ["/sbin/init"]', "--change", "STOPSIGNAL SIGRTMIN+3", build.directory / "rootfs.tar", image, timeout=600)
     return image
 
 
@@ -117,7 +130,7 @@ def _locked(build: Build, say: Say) -> Iterator[int]:
         os.close(lock)
 
 
-def _run(build: Build, lock: int) -> None:
+def _start(build: Build, lock: int) -> subprocess.Popen[bytes]:
     partial = build.directory.with_suffix(".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
@@ -125,13 +138,4 @@ def _run(build: Build, lock: int) -> None:
     command = shlex.join([word.replace("{out}", str(out)) for word in build.command])
     # The shell does the rename, not this process, so that a build whose lab was killed still ends well.
     script = f"{command} && mv -T {shlex.quote(str(out))} {shlex.quote(str(build.directory))} && rm -rf {shlex.quote(str(partial))}"
-    process = subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, pass_fds=[lock], start_new_session=True)
-    try:
-        status = process.wait()
-    except BaseException:
-        # Interrupted by its user: stop the whole group that was started here.
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait()
-        raise
-    if status != 0:
-        raise LabError(f"building {build.title} failed (exit status {status}; its last lines are above)")
+    return subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, pass_fds=[lock], start_new_session=True)

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .plan import DOCKER, Lab, Node, mac
@@ -32,14 +32,20 @@ def up(lab: Lab, nodes: Sequence[Node]) -> None:
 
 def down(lab: Lab) -> None:
     """Remove the lab's namespaces and all links in them."""
-    for namespace in namespaces(lab):
-        if succeeds("ip", "-n", namespace, "link", "show", "lo"):
-            # A shell that is still open in the namespace would keep it alive; it shall not keep the links.
-            links = [link["ifname"] for link in output_json("ip", "-n", namespace, "-j", "link")]
-            for link in links:
-                if link != "lo":
-                    run("ip", "-n", namespace, "link", "delete", link, check=False)
-        run("ip", "netns", "delete", namespace)
+    remove(namespaces(lab))
+
+
+def remove(names: Iterable[str]) -> None:
+    """Remove these namespaces, as far as they exist."""
+    for name in names:
+        if not (NAMESPACES / name).exists():
+            continue
+        # A shell that is still open in the namespace would keep it alive; it shall not keep the links.
+        if _usable(name):
+            for link in _links(name) - {"lo"}:
+                run("ip", "-n", name, "link", "delete", link, check=False)
+        run("ip", "netns", "delete", name, check=False)
+        (NAMESPACES / name).unlink(missing_ok=True)
 
 
 def namespaces(lab: Lab) -> list[str]:
@@ -47,19 +53,17 @@ def namespaces(lab: Lab) -> list[str]:
     return sorted(path.name for path in NAMESPACES.glob(f"{lab.id}-*"))
 
 
-def rail_up(lab: Lab, node: Node, rail: int) -> None:
-    """Plug the rail's cable in at the fabric's end."""
-    run("ip", "-n", lab.fabric_namespace, "link", "set", node.rails[rail].fabric_port, "up")
+def set_rail(lab: Lab, node: Node, rail: int, state: str) -> None:
+    """`state` is up or down: the fabric's end of a rail's cable. The node's netdev loses its carrier and keeps its address."""
+    run("ip", "-n", lab.fabric_namespace, "link", "set", node.rails[rail].fabric_port, state)
 
 
-def rail_down(lab: Lab, node: Node, rail: int) -> None:
-    """Pull the rail's cable: the node's netdev loses its carrier and keeps its address."""
-    run("ip", "-n", lab.fabric_namespace, "link", "set", node.rails[rail].fabric_port, "down")
-
-
-def drop_rail_route(node: Node, rail: int) -> None:
-    """Take the default route out of the rail's table: nothing bound to the rail finds its way."""
-    run("ip", "-n", node.namespace, "-6", "route", "flush", "table", str(node.rails[rail].table), check=False)
+def set_rail_route(node: Node, rail: int, *, present: bool) -> None:
+    """The default route of the rail's table."""
+    if present:
+        _batch(node.namespace, [_rail_route(node, rail)], "-6")
+    else:
+        run("ip", "-6", "-n", node.namespace, "route", "flush", "table", str(node.rails[rail].table), check=False)
 
 
 def set_management(lab: Lab, node: Node, state: str) -> None:
@@ -67,18 +71,15 @@ def set_management(lab: Lab, node: Node, state: str) -> None:
     run("ip", "-n", lab.controller_namespace, "link", "set", node.management_port, state)
 
 
-def restore_rail_route(node: Node, rail: int) -> None:
-    """Put the default route of the rail's table back."""
-    _batch(node.namespace, [_rail_route(node, rail)], "-6")
+def _usable(namespace: str) -> bool:
+    return succeeds("ip", "-n", namespace, "link", "set", "lo", "up")
 
 
 def _ensure_namespace(name: str) -> None:
-    if succeeds("ip", "-n", name, "link", "set", "lo", "up"):
+    if _usable(name):
         return
     # A run that was killed inside `ip netns add` leaves a file with no namespace behind it.
-    if (NAMESPACES / name).exists():
-        run("ip", "netns", "delete", name, check=False)
-        (NAMESPACES / name).unlink(missing_ok=True)
+    remove([name])
     run("ip", "netns", "add", name)
     run("ip", "-n", name, "link", "set", "lo", "up")
 
