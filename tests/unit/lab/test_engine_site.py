@@ -11,7 +11,6 @@ import time
 import typing as t
 
 import pytest
-
 from ansible_collections.infera.baremetal.tests.lab.images.engine.infera.answer import expected_answer, tokens_of
 from ansible_collections.infera.baremetal.tests.unit.lab import engine_site
 from ansible_collections.infera.baremetal.tests.unit.lab.engine_site import FakeApi, Process, call, until
