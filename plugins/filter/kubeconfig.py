@@ -46,6 +46,8 @@ from ansible.errors import AnsibleFilterError
 
 
 def kubeconfig(text: str, server: str, name: str) -> str:
+    # Templating hands over a subclass of str, which YAML's safe dumper refuses.
+    server, name = f"{server}", f"{name}"
     try:
         config = yaml.safe_load(text)
         cluster, user = config["clusters"][0], config["users"][0]

@@ -277,6 +277,7 @@ def to_dict(node: Node) -> dict[str, Any]:
     """The snapshot as a module returns it."""
     return {
         "installed_version": node.installed_version,
+        "loaded": node.unit.loaded,
         "running": node.unit.running,
         "unit_state": node.unit.active,
         "data_dir": node.data_dir,

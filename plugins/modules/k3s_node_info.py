@@ -73,6 +73,9 @@ node:
     installed_version:
       description: Version of the binary; null where there is none.
       type: str
+    loaded:
+      description: Whether systemd knows the unit.
+      type: bool
     running:
       description: Whether the unit's process runs.
       type: bool
