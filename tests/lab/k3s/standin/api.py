@@ -31,7 +31,8 @@ class Api:
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, Any]:
         """Status and document (or text). Raises Unreachable."""
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        headers = {"Content-Type": kind} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
         request = urllib.request.Request(self.url + path, json.dumps(body).encode() if body else None, headers, method=method)
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as answer:

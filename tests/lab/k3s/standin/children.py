@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from .log import log
 
 POLL_SECONDS = 0.2
 LAST_LINES = 15
+# klog's fatal lines and Go's own: behind them comes nothing but stacks.
+_FATAL = re.compile(r"F\d{4} |panic: |fatal error: ")
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 
@@ -59,7 +62,8 @@ class Child:
         assert self.process.stdout is not None
         for raw in self.process.stdout:
             line = raw.decode(errors="replace").rstrip()
-            self._lines.append(line)
+            if not (self._lines and _FATAL.match(self._lines[-1])):
+                self._lines.append(line)
             print(line, file=sys.stderr, flush=True)
 
     def last_lines(self) -> list[str]:
@@ -84,10 +88,10 @@ class Children:
     def _on_signal(self, _number: int, _frame: object) -> None:
         self._stopping = True
 
-    def start(self, name: str, command: Sequence[str], log_file: Path | None = None) -> Child:
-        """Start a component."""
+    def start(self, name: str, command: Sequence[str], log_file: Path | None = None, environment: dict[str, str] | None = None) -> Child:
+        """Start a component, with variables beyond the service's own if given."""
         log("info", f"Running {name} {' '.join(command[1:])}")
-        child = Child(name, command, log_file, self._environment)
+        child = Child(name, command, log_file, {**self._environment, **(environment or {})})
         self._children.append(child)
         return child
 

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import subprocess
 from pathlib import Path
@@ -31,6 +32,16 @@ def cni_configuration(pod_cidr: str) -> dict[str, Any]:
         "ipam": {"type": "host-local", "ranges": [[{"subnet": pod_cidr}]], "routes": [{"dst": "0.0.0.0/0"}]},
     }
     return {"cniVersion": "0.4.0", "name": "cbr0", "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}]}
+
+
+def missing_pod_cidrs(nodes: list[dict[str, Any]], cluster_cidr: str) -> dict[str, str]:
+    """A free /24 of the cluster's network by name, for every node that has none.
+
+    # stand-in: the controller manager does this too, but in 1.20 only ten seconds after its start.
+    """
+    taken = {node["spec"].get("podCIDR") for node in nodes}
+    free = (str(subnet) for subnet in ipaddress.IPv4Network(cluster_cidr).subnets(new_prefix=24) if str(subnet) not in taken)
+    return {node["metadata"]["name"]: next(free) for node in nodes if not node["spec"].get("podCIDR")}
 
 
 def wanted_routes(nodes: list[dict[str, Any]], own_name: str) -> dict[str, str]:

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from .settings import Settings
 
 BINARIES = Path("/opt/lab/kubernetes")
 PASSWORD_FILE = Path("/etc/rancher/node/password")
-ROUTE_SECONDS = 2
+ROUTE_SECONDS = 1
 _NODES = "/api/v1/nodes"
 _SECRETS = "/api/v1/namespaces/kube-system/secrets"
 
@@ -28,37 +30,55 @@ def start_runtime(children: Children, settings: Settings) -> None:
     runtime.import_archives(children, settings)
 
 
-def join(children: Children, settings: Settings, api: Api, cluster: dict[str, str], token: str) -> None:
-    """Register the node and return when it can run pods (`cluster` is the ConfigMap that the server publishes)."""
-    children.wait_for("node password", lambda: _node_password_accepted(api, settings.node_name))
+def start_kubelet(children: Children, settings: Settings, cluster: dict[str, str], url: str, token: str) -> None:
+    """Write the node's credentials and start the kubelet, which keeps trying until the server answers.
+
+    `cluster` is what the server publishes, `url` the API as this node reaches it.
+    """
     agent = settings.data_dir / "agent"
-    ca_pem = cluster["server-ca"].encode()
     for name in ("server-ca", "client-ca"):
         files.write(agent / f"{name}.crt", cluster[name], 0o644)
     for name in ("kubelet", "kubeproxy"):
-        files.write_json(agent / f"{name}.kubeconfig", files.kubeconfig(api.url, ca_pem, {"token": token}))
-    bridge_is_filtered = network.prepare_kernel(cluster["cluster-cidr"])
+        files.write_json(agent / f"{name}.kubeconfig", files.kubeconfig(url, cluster["server-ca"].encode(), {"token": token}))
     _start_kubelet(children, settings, cluster)
 
+
+def join(children: Children, settings: Settings, api: Api, cluster: dict[str, str], poll: Callable[[], None] | None = None) -> None:
+    """Return when the node is registered, and its pod network is set up."""
+    bridge_is_filtered = network.prepare_kernel(cluster["cluster-cidr"])
+
     def pod_cidr() -> str:
+        if poll:
+            poll()
         node: dict[str, Any] = api.get(f"{_NODES}/{settings.node_name}") or {}
         return node.get("spec", {}).get("podCIDR", "")
 
-    children.wait_for(f"node {settings.node_name} registered", lambda: bool(pod_cidr()))
-    files.write_json(agent / "etc/cni/net.d/10-flannel.conflist", network.cni_configuration(pod_cidr()), 0o644)
+    children.wait_for(f"node {settings.node_name}", lambda: bool(pod_cidr()))
+    files.write_json(settings.data_dir / "agent/etc/cni/net.d/10-flannel.conflist", network.cni_configuration(pod_cidr()), 0o644)
     _start_kube_proxy(children, settings, cluster, masquerade_all=not bridge_is_filtered)
 
 
-def keep_routes(children: Children, settings: Settings, api: Api) -> None:
+def keep_routes(children: Children, settings: Settings, api: Api, poll: Callable[[], None] | None = None) -> None:
     """Follow the other nodes until the service is stopped or a component dies."""
     while True:
+        if poll:
+            poll()
         nodes = api.get(_NODES)
         if nodes:
             network.apply_routes(nodes["items"], settings.node_name, settings.interface)
         children.pause(ROUTE_SECONDS)
 
 
-def _node_password_accepted(api: Api, name: str) -> bool:
+def assign_pod_cidrs(api: Api, cluster_cidr: str) -> None:
+    """Give every new node its pod CIDR (the server's work)."""
+    nodes = api.get(_NODES)
+    for name, cidr in network.missing_pod_cidrs(nodes["items"] if nodes else [], cluster_cidr).items():
+        with contextlib.suppress(Unreachable):
+            status, _answer = api.call("PATCH", f"{_NODES}/{name}", {"spec": {"podCIDR": cidr, "podCIDRs": [cidr]}})
+            log("info", f"Set node {name} PodCIDR to {cidr}: {status}")
+
+
+def password_accepted(api: Api, name: str) -> bool:
     """k3s's guard against a second host with the same name: the first to come leaves a hash of its password.
 
     # stand-in: the server does this in k3s, with scrypt.
@@ -139,12 +159,16 @@ def _start_kubelet(children: Children, settings: Settings, cluster: dict[str, st
             f"--kubeconfig={agent / 'kubelet.kubeconfig'}",
             "--container-runtime=remote",
             f"--container-runtime-endpoint=unix://{runtime.SOCKET}",
+            # For cAdvisor, which else waits 5 s for Debian's containerd.
+            f"--containerd={runtime.SOCKET}",
             f"--hostname-override={settings.node_name}",
             f"--node-ip={settings.node_ip}",
             f"--node-labels={','.join(settings.node_labels)}",
             f"--register-with-taints={','.join(settings.node_taints)}",
             *settings.arguments_for("kubelet"),
         ],
+        # The kubelet's registry credential provider else asks 169.254.169.254, which takes seconds and has no place in a lab.
+        environment={"AWS_EC2_METADATA_DISABLED": "true"},
     )
 
 

@@ -42,16 +42,23 @@ def run(children: Children, settings: Settings) -> None:
     token = identity.password
     _start_control_plane(children, settings, identity)
     node.start_runtime(children, settings)
+    # Before there is an API: the kubelet takes six seconds to its first call.
+    cluster = cluster_information(settings, identity)
+    node.start_kubelet(children, settings, cluster, LOCAL_URL, token)
     api = Api(LOCAL_URL, identity.server_ca.pem, token)
     children.wait_for("Kube API server", api.ready)
     _start_controllers(children, settings, identity, token)
-    cluster = cluster_information(settings, identity)
     children.wait_for("cluster information published", lambda: _publish(api, cluster))
     _write_admin_kubeconfig(settings, identity)
     log("info", "k3s is up and running")
     notify_ready()
-    node.join(children, settings, api, cluster, token)
-    node.keep_routes(children, settings, api)
+    children.wait_for("node password", lambda: node.password_accepted(api, settings.node_name))
+
+    def assign() -> None:
+        node.assign_pod_cidrs(api, settings.cluster_cidr)
+
+    node.join(children, settings, api, cluster, assign)
+    node.keep_routes(children, settings, api, assign)
 
 
 def prepare(settings: Settings) -> Identity:
@@ -153,9 +160,6 @@ def _start_controllers(children: Children, settings: Settings, identity: Identit
         [
             str(node.BINARIES / "kube-controller-manager"),
             *common,
-            "--allocate-node-cidrs=true",
-            f"--cluster-cidr={settings.cluster_cidr}",
-            f"--service-cluster-ip-range={settings.service_cidr}",
             f"--service-account-private-key-file={identity.service_account_key}",
             f"--root-ca-file={identity.server_ca.certificate}",
             *settings.arguments_for("kube-controller-manager"),
