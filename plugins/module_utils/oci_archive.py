@@ -116,8 +116,7 @@ class OciArchive:
         target = self._find(reference.digest, self._index, seen, documents)
         if target is None:
             raise FindingError(self._mismatch(reference, seen))
-        blobs: dict[str, Descriptor] = {}
-        self._collect(target, blobs, documents)
+        blobs = self._collect(target, documents)
         return ArchivedImage(target=target, blobs=tuple(self._in_file_order(blobs)), documents=documents)
 
     def verify(self, image: ArchivedImage, sink: BlobSink | None = None) -> None:
@@ -140,7 +139,7 @@ class OciArchive:
                 self._finding(
                     "image_archive_missing",
                     f"The archive cannot be read: {error.strerror or error}.",
-                    "Correct the path of the archive, or copy the archive there.",
+                    "Correct the archive of the image in images_list, or copy the file there.",
                 )
             ) from error
 
@@ -159,15 +158,16 @@ class OciArchive:
 
     def _read_headers(self) -> dict[str, Member]:
         members: dict[str, Member] = {}
+        odd: list[str] = []
         try:
-            with tarfile.open(fileobj=self._file, mode="r:", errorlevel=2, ignore_zeros=False) as tar:
+            with tarfile.open(fileobj=self._file, mode="r:", errorlevel=2) as tar:
                 for info in tar:
-                    name = self._safe_name(info)
-                    if info.isdir():
-                        continue
-                    if name in members:
-                        raise FindingError(self._unsafe(f"two members are called {name!r}"))
-                    members[name] = Member(info.offset_data, info.size)
+                    name = _plain_name(info)
+                    reason = _oddity(info, name) or (f"two members are called {name!r}" if name in members else "")
+                    if reason:
+                        odd.append(reason)
+                    elif not info.isdir():
+                        members[name] = Member(info.offset_data, info.size)
                 end = tar.offset
         except tarfile.ReadError as error:
             if members:
@@ -177,23 +177,12 @@ class OciArchive:
             raise FindingError(self._not_oci(f"it cannot be read as a tar file: {error}")) from error
         if not self._ends_at(end):
             raise FindingError(self._truncated())
+        # What `docker save` writes has links in it; that it is no OCI archive says more.
+        if "oci-layout" not in members and "manifest.json" in members:
+            raise FindingError(self._docker_archive())
+        if odd:
+            raise FindingError(self._unsafe(odd[0]))
         return members
-
-    def _safe_name(self, info: tarfile.TarInfo) -> str:
-        """The member's path without a leading ./; raises for what has no place in a layout."""
-        name = info.name
-        while name.startswith("./"):
-            name = name[2:]
-        parts = name.split("/")
-        if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
-            raise FindingError(self._unsafe(f"the member {info.name!r} points outside of the archive"))
-        if info.isdir():
-            return name
-        if info.issym() or info.islnk():
-            raise FindingError(self._unsafe(f"the member {info.name!r} is a link to {info.linkname!r}"))
-        if not info.isreg() or info.issparse() or info.size < 0:
-            raise FindingError(self._unsafe(f"the member {info.name!r} is not a plain file"))
-        return name
 
     def _ends_at(self, end: int) -> bool:
         """A tar ends with zero blocks; tarfile is content with any end of the file, or with a header it cannot read."""
@@ -202,8 +191,6 @@ class OciArchive:
 
     def _read_index(self) -> list[Descriptor]:
         if "index.json" not in self._members or "oci-layout" not in self._members:
-            if "manifest.json" in self._members:
-                raise FindingError(self._docker_archive())
             missing = "index.json" if "index.json" not in self._members else "oci-layout"
             raise FindingError(self._not_oci(f"it has no {missing}"))
         member = self._members["index.json"]
@@ -215,10 +202,12 @@ class OciArchive:
     # -- following the descriptors ------------------------------------------------------------------------------
 
     def _find(
-        self, digest: str, descriptors: list[Descriptor], seen: dict[str, Descriptor], documents: dict[str, bytes]
+        self, digest: str, top: list[Descriptor], seen: dict[str, Descriptor], documents: dict[str, bytes]
     ) -> Descriptor | None:
-        nested: list[Descriptor] = []
-        for descriptor in descriptors:
+        """The descriptor with that digest, the outermost first. C(seen) gets all that was looked at."""
+        waiting = list(top)
+        while waiting:
+            descriptor = waiting.pop(0)
             if descriptor.digest in seen:
                 continue
             seen[descriptor.digest] = descriptor
@@ -226,44 +215,32 @@ class OciArchive:
                 self._check_type(descriptor)
                 return descriptor
             if descriptor.media_type in INDEX_TYPES and descriptor.member in self._members:
-                nested.append(descriptor)
-        for descriptor in nested:
-            document = self._document(descriptor, documents)
-            children = self._descriptors(document, "manifests", descriptor.digest)
-            found = self._find(digest, children, seen, documents)
-            if found is not None:
-                return found
+                document = self._document(descriptor, documents)
+                waiting.extend(self._descriptors(document, "manifests", descriptor.digest))
         return None
 
-    def _collect(self, descriptor: Descriptor, blobs: dict[str, Descriptor], documents: dict[str, bytes]) -> None:
-        """Adds the descriptor and, for an index or a manifest, all that it refers to."""
-        known = blobs.get(descriptor.digest)
-        if known is not None:
-            if known.size != descriptor.size:
-                raise FindingError(
-                    self._corrupt(descriptor, f"two descriptors give it {known.size} and {descriptor.size} bytes")
-                )
-            return
-        self._present(descriptor)
-        blobs[descriptor.digest] = descriptor
-        if descriptor.media_type in INDEX_TYPES:
+    def _collect(self, target: Descriptor, documents: dict[str, bytes]) -> dict[str, Descriptor]:
+        """The target and all that it refers to, by digest."""
+        blobs: dict[str, Descriptor] = {}
+        waiting = [target]
+        while waiting:
+            descriptor = waiting.pop()
+            self._check_type(descriptor)
+            if not self._add(descriptor, blobs):
+                continue
             document = self._document(descriptor, documents)
-            for child in self._descriptors(document, "manifests", descriptor.digest):
-                self._check_type(child)
-                self._collect(child, blobs, documents)
-        elif descriptor.media_type in MANIFEST_TYPES:
-            document = self._document(descriptor, documents)
-            for child in self._manifest_children(descriptor, document):
-                self._collect_leaf(child, blobs)
+            if descriptor.media_type in INDEX_TYPES:
+                waiting.extend(self._descriptors(document, "manifests", descriptor.digest))
+            else:
+                for leaf in self._manifest_children(descriptor, document):
+                    self._add(leaf, blobs)
+        return blobs
 
-    def _collect_leaf(self, descriptor: Descriptor, blobs: dict[str, Descriptor]) -> None:
-        """A config or a layer: never followed, whatever type it claims."""
-        known = blobs.setdefault(descriptor.digest, descriptor)
-        if known.size != descriptor.size:
-            raise FindingError(
-                self._corrupt(descriptor, f"two descriptors give it {known.size} and {descriptor.size} bytes")
-            )
+    def _add(self, descriptor: Descriptor, blobs: dict[str, Descriptor]) -> bool:
+        """Notes a blob that must be there; False when it is noted already."""
         self._present(descriptor)
+        known = blobs.setdefault(descriptor.digest, descriptor)
+        return known is descriptor
 
     def _manifest_children(self, descriptor: Descriptor, document: dict[str, Any]) -> list[Descriptor]:
         config = self._descriptors({"config": [document.get("config")]}, "config", descriptor.digest)
@@ -436,7 +413,7 @@ class OciArchive:
         return self._finding(
             "image_digest_mismatch",
             f"{reference} is wanted, but the archive holds {held}.",
-            f"Correct the digest in the image's name if the archive is the right one, else make the archive again: {copy_command(reference)}",
+            f"If the archive is the right one, correct the digest in the image's name (images_list), else make the archive again: {copy_command(reference)}",
             why="it was made by `docker save`, which does not keep the registry's digests" if docker else "",
         )
 
@@ -479,6 +456,24 @@ def copy_command(reference: ImageReference | None = None) -> str:
     source = reference.lookup_name if reference else "REGISTRY/PATH@sha256:DIGEST"
     name = (reference.tagged_name or reference.repository) if reference else "REGISTRY/PATH:TAG"
     return f"`skopeo copy --all --preserve-digests docker://{source} oci-archive:FILE.tar:{name}`"
+
+
+def _plain_name(info: tarfile.TarInfo) -> str:
+    name = info.name
+    while name.startswith("./"):
+        name = name[2:]
+    return name
+
+
+def _oddity(info: tarfile.TarInfo, name: str) -> str:
+    """Why a member has no place in an image layout; empty for plain files and folders."""
+    if name.startswith("/") or ".." in name.split("/") or "\\" in name or "\0" in name:
+        return f"the member {info.name!r} points outside of the archive"
+    if info.issym() or info.islnk():
+        return f"the member {info.name!r} is a link to {info.linkname!r}"
+    if not info.isdir() and (not info.isreg() or info.issparse() or info.size < 0):
+        return f"the member {info.name!r} is not a plain file"
+    return ""
 
 
 def _describe(descriptor: Descriptor) -> str:
