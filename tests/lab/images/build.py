@@ -1,9 +1,8 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 the infera.baremetal authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Builds the lab's container images from Debian packages, without a registry, a container tool or a privilege.
 
-build.py --cache DIR --kubernetes DIR --out DIR
+python3 build.py --cache DIR --kubernetes DIR --out DIR
 
 writes engine.tar, overlay.tar, device-plugin.tar and k3s-airgap-images-amd64.tar (the pause image) as OCI archives, and
 images.json: {"engine": {"name": "docker.io/lab/engine:v1@sha256:...", "archive": "engine.tar"}, "overlay": ..., ...}.

@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -94,7 +95,9 @@ class FakeApi:
         self._server.shutdown()
         self._server.server_close()
 
-    def _handler(api) -> type[http.server.BaseHTTPRequestHandler]:  # noqa: B902
+    def _handler(self) -> type[http.server.BaseHTTPRequestHandler]:
+        api = self
+
         class Handler(http.server.BaseHTTPRequestHandler):
             """One connection."""
 
@@ -214,8 +217,6 @@ def call(
 
 def free_ports(count: int) -> list[int]:
     """Ports that nobody has."""
-    import socket
-
     sockets = [socket.socket() for _index in range(count)]
     for each in sockets:
         each.bind(("127.0.0.1", 0))

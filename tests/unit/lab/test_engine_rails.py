@@ -49,7 +49,10 @@ def test_devices_count_in_natural_order_and_keep_their_index(tmp_path: pathlib.P
         add_device(tmp_path, number, [ULA], name=name)
     (tmp_path / "dev/infiniband/uverbs2").unlink()
 
-    assert [(index, device) for index, device, *_gid in found(tmp_path)] == [(0, "rocep9s0"), (2, "rocep105s0")]
+    assert [(rail.index, rail.device) for rail in read_rails(tmp_path / "sys", tmp_path / "dev")] == [
+        (0, "rocep9s0"),
+        (2, "rocep105s0"),
+    ]
 
 
 def test_without_dev_infiniband_there_are_none(tmp_path: pathlib.Path) -> None:

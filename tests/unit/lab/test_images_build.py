@@ -172,7 +172,11 @@ def test_the_mode_of_the_checkouts_files_does_not_depend_on_the_umask(tmp_path: 
 
 def test_a_failed_write_leaves_the_old_archive(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build.write(tmp_path / "a.tar", b"old")
-    monkeypatch.setattr(build.os, "replace", lambda *_paths: (_ for _ in ()).throw(OSError("killed")))
+
+    def killed(*_paths: object) -> None:
+        raise OSError("killed")
+
+    monkeypatch.setattr(build.os, "replace", killed)
 
     with pytest.raises(OSError, match="killed"):
         build.write(tmp_path / "a.tar", b"new")
