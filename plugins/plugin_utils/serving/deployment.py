@@ -11,6 +11,7 @@ C(gpu_resource), C(ready_timeout) and, to check against, the cluster's C(nodes) 
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import posixpath
 import re
@@ -19,6 +20,7 @@ from typing import Any, Iterable, Mapping
 
 import yaml
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding, FindingError
+from ansible_collections.infera.baremetal.plugins.module_utils.image_reference import parse as parse_image
 from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.engines import ENGINES, Engine
 from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.recipe import (
     IMAGE_KEYS,
@@ -74,7 +76,6 @@ DEPLOYMENT_KEYS = (
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _NODE = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_PINNED = re.compile(r"(?P<name>[^@\s<>]+)@sha256:[0-9a-f]{64}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # A pod's name is the deployment's, the role, the node and 17 characters of Kubernetes' own, and should stay a label.
 _LONGEST_NAME = 24
@@ -147,7 +148,7 @@ def from_inventory(settings: Mapping[str, Any], groups: Mapping[str, list[str]],
 
 
 def _place(host: str, hostvars: Mapping[str, Any], keys: Iterable[str]) -> dict[str, str]:
-    variables = hostvars[host] if host in hostvars else {}
+    variables = hostvars.get(host, {})
     place = {
         "node": lambda: variables.get("k3s_node_name") or host,
         "address": lambda: variables.get("cluster_address") or "",
@@ -204,19 +205,6 @@ def _evidence_findings(deployment: Deployment) -> list[Finding]:
             where="serving_recipe",
         )
     ]
-
-
-def qualified(image: str) -> str:
-    """An image's name as the container runtime keeps it: with its registry (C(docker.io) where none is named)."""
-    first, slash, _ = image.partition("/")
-    if slash and ("." in first or ":" in first or first == "localhost"):
-        return image
-    return f"docker.io/{image}" if slash else f"docker.io/library/{image}"
-
-
-def is_pinned(image: Any) -> bool:
-    """Whether an image is named with the sha256 digest of its content."""
-    return isinstance(image, str) and _PINNED.fullmatch(image) is not None
 
 
 class _Reader:
@@ -421,16 +409,11 @@ class _Reader:
         if not value:
             self.note("image_missing", where, "neither the recipe nor this variable names an image", "set it to repository:tag@sha256:digest")
             return ""
-        if not is_pinned(value):
-            self.note(
-                "image_not_pinned",
-                where,
-                f"{value!r} has no sha256 digest",
-                "name it as repository:tag@sha256:digest",
-                why="a tag is rebuilt without notice",
-            )
+        try:
+            return str(parse_image(value, where))
+        except FindingError as error:
+            self.findings += error.findings
             return ""
-        return qualified(value)
 
     def overrides(self, engine: Engine | None) -> dict[str, Override]:
         roles = self.as_mapping(self.source.get("overrides") or {}, "serving_overrides")
@@ -487,10 +470,8 @@ class _Reader:
     def as_mapping(self, value: Any, where: str) -> dict[str, Any]:
         # As an extra variable a mapping may arrive as the text of one.
         if isinstance(value, str):
-            try:
+            with contextlib.suppress(yaml.YAMLError):
                 value = yaml.safe_load(value) or {}
-            except yaml.YAMLError:
-                pass
         if isinstance(value, Mapping):
             return dict(value)
         self.note("mapping_expected", where, f"must be a mapping, not {type(value).__name__}", "write keys and values")

@@ -209,7 +209,7 @@ def _model_path(deployment: Deployment) -> str:
 
 def _worker_environment(deployment: Deployment, worker: Worker) -> dict[str, str]:
     address = worker.address if deployment.network == "host" else "$(POD_IP)"
-    environment = {variable: address for variable in deployment.engine.address_variables}
+    environment = dict.fromkeys(deployment.engine.address_variables, address)
     environment["INFERA_ENGINE_READY_TIMEOUT"] = str(deployment.ready_timeout)
     if worker.role != "aggregated":
         # The overlay stops when it has no native build of the transfer for this image, instead of falling back.
