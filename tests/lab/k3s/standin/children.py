@@ -25,6 +25,7 @@ POLL_SECONDS = 0.2
 LAST_LINES = 15
 # klog's fatal lines and Go's own: behind them comes nothing but stacks.
 _FATAL = re.compile(r"F\d{4} |panic: |fatal error: ")
+_STORES = ("etcd", "containerd")
 _PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 
@@ -131,11 +132,13 @@ class Children:
             self._children.remove(child)
         self.check()
 
-    def stop(self, last: Sequence[str] = ("etcd", "containerd"), seconds: float = 4) -> None:
-        """Stop everything within twice the seconds; `last` names those that the others write to."""
-        for group in ([c for c in self._children if c.name not in last], [c for c in self._children if c.name in last]):
+    def stop(self) -> None:
+        """Stop everything, within seconds: first those that write to etcd and containerd, then these two."""
+        for stores, seconds in ((False, 2), (True, 5)):
+            group = [child for child in self._children if (child.name in _STORES) == stores]
             for child in _running(group):
                 child.process.terminate()
+            # The API server would wait a minute for its watchers.
             end = time.monotonic() + seconds
             while list(_running(group)) and time.monotonic() < end:
                 time.sleep(0.05)

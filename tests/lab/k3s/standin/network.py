@@ -96,6 +96,11 @@ def prepare_kernel(cluster_cidr: str) -> bool:
     return True
 
 
+def interface_exists(name: str) -> bool:
+    """Whether this host has the interface."""
+    return Path("/sys/class/net", name).exists()
+
+
 def default_route_interface() -> str:
     """The interface of the IPv4 default route, which k3s and flannel take when they are told none; empty without one."""
     for line in Path("/proc/net/route").read_text(encoding="ascii").splitlines()[1:]:

@@ -41,7 +41,10 @@ def main(role: str, arguments: list[str]) -> int:
 
 
 def with_addresses(settings: Settings) -> Settings:
-    """Fill in the node's address and interface: those of the default route when neither is given. Raises UsageError."""
+    """Fill in the node's address and interface: those of the default route when none is given. Raises UsageError."""
+    if settings.interface and not network.interface_exists(settings.interface):
+        # stand-in: k3s says the same, and keeps trying.
+        raise UsageError(f"unable to find interface {settings.interface}: route ip+net: no such network interface")
     interface = settings.interface or ("" if settings.node_ip else network.default_route_interface())
     node_ip = settings.node_ip or (network.first_address(interface) if interface else "")
     if not node_ip:
