@@ -34,7 +34,7 @@ _value:
 
 from typing import Any
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight import merge
+from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.judge import merge
 
 
 class FilterModule:

@@ -23,8 +23,8 @@ options:
       - The role's variables without their prefix - V(kubernetes_version), V(pod_cidrs), V(service_cidrs), V(server_ports), V(node_ports),
         V(worker_ports), V(required_bytes), V(base_bytes), V(image_factor), V(max_skew) (seconds), V(min_inotify_watches),
         V(min_inotify_instances), V(waive).
-      - And V(groups) (group -> hosts), V(hosts) (those of the run, reached or not), V(addresses) (host -> cluster_address) and
-        V(images) (from P(infera.baremetal.preflight_images#filter)).
+      - And V(groups) (group -> hosts), V(hosts) (those of the run, reached or not), V(addresses) (host -> cluster_address),
+        V(unread) (host -> why it could not be read) and V(images) (from P(infera.baremetal.preflight_images#filter)).
     type: dict
     required: true
 """
@@ -45,7 +45,8 @@ _value:
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight import PreflightInputError, Settings, judge
+from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.judge import judge
+from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.settings import PreflightInputError, Settings
 
 
 def preflight_findings(hosts: dict[str, Any], settings: dict[str, Any]) -> list[dict[str, str]]:

@@ -42,7 +42,7 @@ _value:
 
 from typing import Any
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight import judge_reachability
+from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.reachability import judge_reachability
 
 
 def preflight_reachability(

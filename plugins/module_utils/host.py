@@ -191,7 +191,7 @@ def read_host(wanted: Wanted, host: Optional[Host] = None) -> Dict[str, Any]:
     k3s = read_k3s(host, units, processes)
     facts = {
         "hostname": host.line("/proc/sys/kernel/hostname"),
-        "machine_id": host.line("/etc/machine-id"),
+        "machine_id": host.line("/etc/machine-id").replace("uninitialized", ""),
         "product_uuid": (host.read("/sys/class/dmi/id/product_uuid", quiet=True) or "").strip().lower(),
         "os": parse_os_release(host.read("/etc/os-release") or host.read("/usr/lib/os-release") or ""),
         "kernel": host.line("/proc/sys/kernel/osrelease"),
@@ -213,7 +213,7 @@ def read_host(wanted: Wanted, host: Optional[Host] = None) -> Dict[str, Any]:
         "firewall": read_firewall(host, units),
         "selinux": read_selinux(host),
         "k3s": k3s,
-        "joined": k3s["own"] and k3s["running"] and _same_path(k3s["data_dir"], wanted.data_dir),
+        "joined": k3s["own"] and k3s["active"] and _same_path(k3s["data_dir"], wanted.data_dir),
         "other_kubernetes": read_other_kubernetes(host, units, processes),
         "leftovers": read_leftovers(host, k3s, wanted.data_dir),
     }
@@ -397,6 +397,7 @@ def read_path(host: Host, mounts: Sequence[Mount], path: str) -> Dict[str, Any]:
         "absolute": path.startswith("/"),
         "exists": False,
         "nearest": "",
+        "folder": True,
         "symlinks": [],
         "mount": None,
         "total_bytes": None,
@@ -411,6 +412,7 @@ def read_path(host: Host, mounts: Sequence[Mount], path: str) -> Dict[str, Any]:
         return result
     nearest, result["symlinks"], rest = _resolve(host, lexical)
     result["exists"], result["nearest"] = not rest, nearest
+    result["folder"] = os.path.isdir(host.path(nearest))
     mount = mount_of(mounts, nearest)
     result["mount"] = _mount_dict(mount) if mount else None
     if mount and mount.fstype in NETWORK_FILESYSTEMS:
@@ -651,13 +653,15 @@ def read_k3s(host: Host, units: Units, processes: Sequence[Dict[str, Any]]) -> D
     texts = [_unit_text(host, name, units) for name in names]
     config = _config_texts(host)
     stray = [entry for entry in processes if entry["process"].startswith("k3s") and not _of_k3s(entry["unit"])]
-    running = [name for name in names if units.get(name, {}).get("ActiveState") in RUNNING]
+    states = [units.get(name, {}).get("ActiveState") for name in names]
     installed = bool(names or config or stray)
     marked = texts or config
     return {
         "installed": installed,
         "unit": names[0] if names else "",
-        "running": bool(running or stray),
+        # A service that keeps failing to join is activating for ever: it runs, and is not active.
+        "running": bool(stray) or any(state in RUNNING for state in states),
+        "active": "active" in states,
         "own": bool(marked) and all(OWN_MARK in text for text in marked) and not stray,
         "data_dir": configured_data_dir(config, texts) if installed else "",
     }

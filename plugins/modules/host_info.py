@@ -103,8 +103,8 @@ host:
       type: dict
     data_dir:
       description:
-        - The path - C(absolute), C(exists), C(nearest) existing parent with links followed, C(symlinks) on the way
-          ([{C(component), C(target)}]), C(mount) {C(target), C(source), C(fstype), C(options)}, C(total_bytes), C(free_bytes).
+        - The path - C(absolute), C(exists), C(nearest) existing parent with links followed and whether it is a C(folder),
+          C(symlinks) on the way ([{C(component), C(target)}]), C(mount) {C(target), C(source), C(fstype), C(options)}, C(total_bytes), C(free_bytes).
         - Null where O(data_dir) is empty.
       type: dict
     stored_digests:
@@ -136,7 +136,7 @@ host:
       description: C(mode) (enforcing, permissive, disabled) and C(k3s_policy), whether k3s-selinux is installed.
       type: dict
     k3s:
-      description: C(installed), C(unit), C(running), C(own) (written by this collection) and the C(data_dir) it is configured for.
+      description: C(installed), C(unit), C(running), C(active) (it has started for good), C(own) (written by this collection) and the C(data_dir) it is configured for.
       type: dict
     joined:
       description: Whether this collection's k3s runs here with O(data_dir).

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any, Iterable, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight import as_list
+from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.settings import as_list
 
 
 def with_sizes(images: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
