@@ -7,11 +7,19 @@ from __future__ import annotations
 import http.client
 import json
 import pathlib
+import re
 import time
 import typing as t
 
 import pytest
 from ansible_collections.infera.baremetal.tests.lab.images.engine.infera.answer import expected_answer, tokens_of
+from ansible_collections.infera.baremetal.tests.lab.images.engine.infera.discovery import ANNOTATION
+from ansible_collections.infera.baremetal.tests.lab.images.engine.infera.server import (
+    Worker,
+    parse_record,
+    snapshot_failure,
+)
+from ansible_collections.infera.baremetal.tests.lab.images.engine.infera.web import Service, Text
 from ansible_collections.infera.baremetal.tests.unit.lab import engine_site
 from ansible_collections.infera.baremetal.tests.unit.lab.engine_site import FakeApi, Process, call, until
 
@@ -413,16 +421,60 @@ def test_a_pod_that_is_being_deleted_is_out_at_once(site: Site) -> None:
     assert site.ask()[0] == 503
 
 
-def test_an_unreadable_record_is_ignored_with_a_line(site: Site) -> None:
-    site.api.add_pod("broken", annotations={"infera.amd.com/worker-info": "{"})
-    site.api.add_pod(
-        "odd", annotations={"infera.amd.com/worker-info": '{"worker_id": "a", "url": "b", "model_name": "c"}'}
-    )
-    router = site.router()
-    until(lambda: router.output.count("is unreadable") == 2, "both lines")
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("{", "Expecting property name"),
+        ("[]", "worker_id, url and model_name are required"),
+        (
+            '{"worker_id": "a", "url": "http://a:1", "model_name": "c"}',
+            "disagg_mode is None, not one of prefill, decode, mixed",
+        ),
+        (
+            '{"worker_id": "a", "url": "http://a:b", "model_name": "c", "disagg_mode": "mixed"}',
+            "url is 'http://a:b', not http://host:port",
+        ),
+        (
+            '{"worker_id": "a", "url": "a:30000", "model_name": "c", "disagg_mode": "mixed"}',
+            "url is 'a:30000', not http://host:port",
+        ),
+    ],
+)
+def test_an_unreadable_record_is_no_worker(text: str, reason: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(reason)):
+        parse_record({"metadata": {"name": "broken", "annotations": {ANNOTATION: text}}})
 
-    assert site.workers() == []
-    assert "disagg_mode is None, not one of prefill, decode, mixed" in router.output
+
+def test_a_pod_without_a_record_is_no_worker() -> None:
+    for pod in ({"metadata": {"name": "a"}}, {"metadata": {"name": "a", "annotations": None}}):
+        assert parse_record(pod) is None
+
+
+def test_an_unreadable_record_is_told_once_and_the_others_go_on(site: Site) -> None:
+    site.api.add_pod("broken", annotations={ANNOTATION: "{"})
+    site.worker("null")
+    router = site.router()
+    site.active(1)
+
+    assert router.output.count("pod broken: annotation infera.amd.com/worker-info is unreadable") == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Text("hello"), "no worker answers there"),
+        ({"blocks": []}, "no worker answers there"),
+        ({"worker_id": "other:1"}, "another worker answers there: other:1"),
+        ({"worker_id": "a:1"}, None),
+    ],
+)
+def test_what_answers_at_the_snapshot_port_is_looked_at(answer: Text | dict[str, t.Any], reason: str | None) -> None:
+    with Service("127.0.0.1", 0, {"GET /snapshot": lambda _request: answer}) as service:
+        service.start()
+        url = f"http://127.0.0.1:{service.server_port}"
+        worker = Worker({"worker_id": "a:1", "kv": {"snapshot_url": url}}, pod="a", node="lab1")
+
+        assert snapshot_failure(worker) == (reason and f"snapshot HTTP GET failed for worker a:1: {url}: {reason}")
 
 
 @pytest.mark.parametrize(

@@ -23,12 +23,13 @@ import sys
 import threading
 import time
 import typing as t
+from urllib.parse import urlsplit
 
 from .discovery import ANNOTATION, ApiError, KubernetesApi, own_namespace
 from .process import FatalError, run
 from .web import Events, Handler, HttpError, Request, Service, Text, error_message, read, send, split_endpoint
 
-POLL_SECONDS = 1
+POLL_SECONDS = 0.5
 SNAPSHOT_RETRY_SECONDS = 2
 SNAPSHOT_REFRESH_SECONDS = 15
 # Without a good list for this long the router says that it is not ready.
@@ -88,7 +89,7 @@ class Worker:
 def parse_record(pod: dict[str, t.Any]) -> Worker | None:
     """The worker that a pod registered; None for a pod that is no worker or on its way out. ValueError if it is unreadable."""
     metadata = pod["metadata"]
-    text = metadata.get("annotations", {}).get(ANNOTATION)
+    text = (metadata.get("annotations") or {}).get(ANNOTATION)
     if not text or metadata.get("deletionTimestamp") or pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
         return None
     record = json.loads(text)
@@ -96,9 +97,19 @@ def parse_record(pod: dict[str, t.Any]) -> Worker | None:
         isinstance(record.get(key), str) for key in ("worker_id", "url", "model_name")
     ):
         raise ValueError("worker_id, url and model_name are required")
+    if not _is_http(record["url"]):
+        raise ValueError(f"url is {record['url']!r}, not http://host:port")
     if record.get("disagg_mode") not in MODES:
         raise ValueError(f"disagg_mode is {record.get('disagg_mode')!r}, not one of {', '.join(MODES)}")
     return Worker(record, metadata["name"], pod.get("spec", {}).get("nodeName", ""))
+
+
+def _is_http(url: str) -> bool:
+    parts = urlsplit(url)
+    try:
+        return parts.scheme == "http" and bool(parts.hostname) and parts.port is not None
+    except ValueError:
+        return False
 
 
 class Registry:
@@ -174,16 +185,19 @@ class Registry:
 def snapshot_failure(worker: Worker) -> str | None:
     """Why a worker's KV snapshot cannot be fetched; None if it can."""
     url = str((worker.record.get("kv") or {}).get("snapshot_url", ""))
+    beginning = f"snapshot HTTP GET failed for worker {worker.id}: {url}: "
     try:
         response = send("GET", f"{url}/snapshot", None, timeout=2)
         body = read(response)
     except (OSError, ValueError) as error:
-        return f"snapshot HTTP GET failed for worker {worker.id}: {url}: {error}"
+        return f"{beginning}{error}"
     if response.status != 200:
-        return f"snapshot HTTP GET failed for worker {worker.id}: {url}: HTTP {response.status} {error_message(body)}"
-    if json.loads(body).get("worker_id") != worker.id:
-        return f"snapshot HTTP GET failed for worker {worker.id}: {url}: another worker answers there"
-    return None
+        return f"{beginning}HTTP {response.status} {error_message(body)}"
+    try:
+        answers = json.loads(body)["worker_id"]
+    except (ValueError, KeyError, TypeError):
+        return f"{beginning}no worker answers there"
+    return None if answers == worker.id else f"{beginning}another worker answers there: {answers}"
 
 
 class Router:
@@ -292,7 +306,7 @@ class Router:
             if response.status == 200:
                 return response
             message = error_message(read(response))
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise HttpError(502, f"{worker.mode} worker {worker.id} does not answer: {error}") from None
         raise HttpError(response.status, f"{worker.mode} worker {worker.id}: {message}")
 
