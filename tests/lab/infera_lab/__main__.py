@@ -1,4 +1,4 @@
-"""The lab's command line: PYTHONPATH=tests/lab python3 -m infera_lab --help"""
+"""The lab's command line: tests/lab/lab --help"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXIT_ERROR, EXIT_UNFIT, EXIT_DOWN = 1, 3, 4
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     main_parser = argparse.ArgumentParser(
-        prog="infera_lab",
+        prog="tests/lab/lab",
         description="Simulated GPU nodes on this machine, in network namespaces of their own.",
         epilog=f"Exit status: 0 done; {EXIT_ERROR} failed; {EXIT_UNFIT} this machine cannot host the lab; {EXIT_DOWN} `status`: the lab is not up.",
     )

@@ -19,9 +19,10 @@ BIN = {
 
 def up(lab: Lab, count: int | None, *, fresh: bool, progress: Progress) -> None:
     """From whatever stands to a complete lab of `count` nodes (as many as it has, two at first)."""
-    if fresh:
-        down(lab, progress)
     known = state.load(lab)
+    if fresh or (known and known.leaving):
+        # A `down` that was cut short is finished first: half of an old cluster is no start for a new one.
+        down(lab, progress)
     wanted = state.State(count or (known.nodes if known else state.DEFAULT_NODES))
     plan = lab.nodes(wanted.nodes)
     kubernetes, node, images = make(lab, progress)
@@ -75,7 +76,7 @@ def down(lab: Lab, progress: Progress) -> None:
     """Remove everything that `up` made, but not the cache. Nothing there is no error."""
     known = state.load(lab)
     if known:
-        state.save(lab, state.State(known.nodes))
+        state.save(lab, state.State(known.nodes, leaving=True))
     ssh.close_connections(lab)
     nodes.down(lab, lab.nodes())
     network.down(lab)
@@ -96,7 +97,7 @@ def status(lab: Lab) -> tuple[bool, list[str]]:
     healthy = known.complete
     for node in lab.nodes(known.nodes):
         container = nodes.inspect(node)
-        status_word = container["State"]["Status"] if container else "missing"
+        status_word = container.status if container else "missing"
         answer = "no answer"
         if status_word == "running":
             done = run(*ssh.command(lab, node), "systemctl is-system-running", check=False, timeout=30)

@@ -35,6 +35,15 @@ def down(lab: Lab) -> None:
     remove(namespaces(lab))
 
 
+def within(namespace: str) -> list[str]:
+    """What to put before a command that shall run in the namespace.
+
+    `ip netns exec` would do more: it copies the machine's mounts for the command (a connection that ssh keeps open would then
+    hold the nodes' disks) and mounts a /sys.
+    """
+    return ["nsenter", f"--net={NAMESPACES / namespace}", "--"]
+
+
 def remove(names: Iterable[str]) -> None:
     """Remove these namespaces, as far as they exist."""
     for name in names:
@@ -94,7 +103,7 @@ def _batch(namespace: str, commands: Sequence[str], *options: str) -> None:
 
 
 def _sysctl(namespace: str, *settings: str) -> None:
-    run("ip", "netns", "exec", namespace, "sysctl", "-q", "-w", *settings)
+    run(*within(namespace), "sysctl", "-q", "-w", *settings)
 
 
 def _bridge(namespace: str, name: str, address: str, ip: str) -> None:

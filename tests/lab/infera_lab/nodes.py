@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import resource
 import tarfile
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from . import ssh, sysfs
 from .plan import Lab, Node
-from .shell import LabError, output, output_json, run, succeeds
+from .shell import LabError, output, run, succeeds
 
 DISK_BYTES = 40 << 30  # sparse: it takes what is written to it
 BOOT_SECONDS = 90
@@ -51,11 +53,24 @@ def down(lab: Lab, nodes: Sequence[Node]) -> None:
         disk_down(lab, node)
 
 
-def inspect(node: Node) -> dict | None:
-    """What podman knows about the node's container; None when there is none."""
+@dataclass(frozen=True)
+class Container:
+    """What podman knows about a node's container; `status` is "broken" when podman was killed while it made or removed it."""
+
+    status: str
+    pid: int = 0
+    specification: str = ""
+
+
+def inspect(node: Node) -> Container | None:
+    """None when there is no container."""
     if not succeeds("podman", "container", "exists", node.container):
         return None
-    return output_json("podman", "container", "inspect", node.container)[0]
+    done = run("podman", "container", "inspect", node.container, check=False)
+    if done.returncode != 0:
+        return Container("broken")
+    known = json.loads(done.stdout)[0]
+    return Container(known["State"]["Status"], known["State"]["Pid"], (known["Config"]["Labels"] or {}).get(SPECIFICATION, ""))
 
 
 def disk_up(lab: Lab, node: Node) -> None:
@@ -104,11 +119,10 @@ def _container_up(lab: Lab, node: Node, image: str, kubernetes: Path) -> bool:
     command = _create_command(lab, node, image, kubernetes)
     specification = hashlib.sha256("\0".join([*command, ssh.public_key(lab)]).encode()).hexdigest()[:16]
     known = inspect(node)
-    if known and known["Config"]["Labels"].get(SPECIFICATION) == specification:
-        status = known["State"]["Status"]
-        if status == "running" and _in_namespace(node, known["State"]["Pid"]):
+    if known and known.specification == specification:
+        if known.status == "running" and _in_namespace(node, known.pid):
             return False
-        if status in ("running", "exited", "stopped"):
+        if known.status in ("running", "exited", "stopped"):
             run("podman", "stop", "--time", "5", node.container, check=False)
             run("podman", "start", node.container)
             return False
@@ -171,8 +185,11 @@ def _identity(lab: Lab, node: Node) -> bytes:
 
 
 def _remove(node: Node) -> None:
-    if succeeds("podman", "container", "exists", node.container):
-        run("podman", "rm", "--force", "--time", "2", node.container)
+    for attempt in range(3):
+        if not succeeds("podman", "container", "exists", node.container):
+            return
+        # The first try may find a container half removed, and then only tidies up.
+        run("podman", "rm", "--force", "--time", "2", node.container, check=attempt == 2)
 
 
 def _wait(lab: Lab, node: Node, accepted: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from .network import within
 from .plan import Lab, Node
 from .shell import run
 
@@ -47,7 +48,7 @@ def up(lab: Lab) -> None:
 
 def command(lab: Lab, node: Node) -> list[str]:
     """ssh to a node without a shared connection, to be followed by the remote command."""
-    return ["ip", "netns", "exec", lab.controller_namespace, "ssh", "-F", str(config(lab)),
+    return [*within(lab.controller_namespace), "ssh", "-F", str(config(lab)),
             "-o", "ControlMaster=no", "-o", "ControlPath=none", "-o", "ConnectTimeout=3", node.name]
 
 

@@ -13,10 +13,11 @@ DEFAULT_NODES = 2
 
 @dataclass
 class State:
-    """`complete` is true from the end of `up` to the begin of the next `up` or `down`."""
+    """`complete` is true from the end of `up` to the begin of the next `up` or `down`; `leaving` from the begin of a `down`."""
 
     nodes: int = DEFAULT_NODES
     complete: bool = False
+    leaving: bool = False
     faults: list[str] = field(default_factory=list)
 
 
