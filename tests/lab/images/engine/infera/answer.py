@@ -24,6 +24,7 @@ WORDS = (
 
 Message = tuple[str, str]
 """(role, text)"""
+KvCache = t.Union[bytes, bytearray]
 
 
 class PromptError(ValueError):
@@ -68,17 +69,17 @@ def tokens_of(messages: t.Sequence[Message]) -> list[str]:
     return [token for role, text in messages for token in (f"<{role}>", *re.findall(r"\w+|[^\w\s]", text))]
 
 
-def kv_of(messages: t.Sequence[Message]) -> bytes:
+def kv_of(messages: t.Sequence[Message]) -> KvCache:
     """The KV cache of a prompt, KV_BYTES_PER_TOKEN for each token, each block depending on all tokens before it."""
     state = b"lab"
-    blocks = []
+    kv = bytearray()
     for token in tokens_of(messages):
         state = hashlib.sha256(state + token.encode("utf-8", "surrogatepass")).digest()
-        blocks.append(hashlib.shake_256(state).digest(KV_BYTES_PER_TOKEN))
-    return b"".join(blocks)
+        kv += hashlib.shake_256(state).digest(KV_BYTES_PER_TOKEN)
+    return kv
 
 
-def answer_from(messages: t.Sequence[Message], kv: bytes) -> list[str]:
+def answer_from(messages: t.Sequence[Message], kv: KvCache) -> list[str]:
     """The answer's pieces, to be joined without anything between; the last words come from the KV cache alone."""
     question = next((text for role, text in reversed(messages) if role == "user"), messages[-1][1])
     words = [WORDS[byte % len(WORDS)] for byte in hashlib.sha256(kv).digest()[:ANSWER_WORDS]]

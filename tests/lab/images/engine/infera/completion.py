@@ -9,7 +9,7 @@ import time
 import typing as t
 import uuid
 
-from .answer import Message, answer_from, tokens_of
+from .answer import KvCache, Message, answer_from, tokens_of
 from .web import Events, HttpError
 
 
@@ -22,7 +22,11 @@ def max_tokens_of(request: dict[str, t.Any]) -> int | None:
 
 
 def completion(
-    request: dict[str, t.Any], model: str, messages: t.Sequence[Message], kv: bytes, provenance: dict[str, t.Any]
+    request: dict[str, t.Any],
+    model: str,
+    messages: t.Sequence[Message],
+    kv: KvCache,
+    provenance: dict[str, t.Any],
 ) -> dict[str, t.Any] | Events:
     """The answer to a chat or completion request; `provenance` goes along as `infera`."""
     pieces = answer_from(messages, kv)

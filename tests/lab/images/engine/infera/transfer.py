@@ -25,6 +25,7 @@ import threading
 import time
 import typing as t
 
+from .answer import KvCache
 from .rails import Rail
 from .web import HttpError, Request, endpoint, error_message, read, send
 
@@ -37,12 +38,12 @@ MAX_ROOM = 2**63 - 1
 class KvStore:
     """KV caches by room, for a while: the oldest go first when there are too many, and each after `lifetime` seconds."""
 
-    def __init__(self, max_rooms: int = 64, max_bytes: int = 256 * 1024 * 1024, lifetime: float = 120) -> None:
+    def __init__(self, max_rooms: int = 64, max_bytes: int = 16 * 1024 * 1024, lifetime: float = 120) -> None:
         self._max_rooms, self._max_bytes, self._lifetime = max_rooms, max_bytes, lifetime
-        self._rooms: collections.OrderedDict[int, tuple[float, bytes]] = collections.OrderedDict()
+        self._rooms: collections.OrderedDict[int, tuple[float, KvCache]] = collections.OrderedDict()
         self._changed = threading.Condition()
 
-    def put(self, room: int, kv: bytes) -> None:
+    def put(self, room: int, kv: KvCache) -> None:
         """Keeps a room's KV cache."""
         with self._changed:
             self._rooms.pop(room, None)
@@ -52,7 +53,7 @@ class KvStore:
                 log.warning("room %d dropped: nobody fetched its KV cache", dropped)
             self._changed.notify_all()
 
-    def get(self, room: int, wait: float = 0) -> bytes | None:
+    def get(self, room: int, wait: float = 0) -> KvCache | None:
         """A room's KV cache; waits up to `wait` seconds for it. None if there is none."""
         with self._changed:
             self._changed.wait_for(lambda: room in self._rooms, wait)
@@ -169,7 +170,8 @@ class RailServers:
             try:
                 (room,) = NUMBER.unpack(_receive(connection, NUMBER.size))
                 kv = self._store.get(room) or b""
-                connection.sendall(NUMBER.pack(len(kv)) + kv)
+                connection.send(NUMBER.pack(len(kv)), socket.MSG_MORE if kv else 0)
+                connection.sendall(kv)
             except OSError as error:
                 log.warning("rail %d: KV cache not sent: %s", rail.index, error)
                 return
@@ -207,7 +209,7 @@ def room_of(value: t.Any) -> int:
 class Pulled:
     """A KV cache and the way it came."""
 
-    kv: bytes
+    kv: KvCache
     rail: Rail
     local: str
     remote: str
@@ -233,7 +235,7 @@ def pull(host: str, port: int, room: int, rails: t.Sequence[Rail], timeout: floa
             connection.connect((offer["address"], offer["port"]))
             connection.sendall(NUMBER.pack(room))
             (size,) = NUMBER.unpack(_receive(connection, NUMBER.size))
-            kv = _receive(connection, size) if size == route["size"] else b""
+            kv = _receive(connection, size) if size == route["size"] else bytearray()
     except OSError as error:
         reason = str(error) if error.errno else f"[Errno {errno.ETIMEDOUT}] {error}"
         raise _dead(remote, f"{way}: {reason}") from None
@@ -274,11 +276,12 @@ def _dead(session: str, reason: str) -> TransferError:
     )
 
 
-def _receive(connection: socket.socket, size: int) -> bytes:
-    buffer = bytearray()
-    while len(buffer) < size:
-        part = connection.recv(min(size - len(buffer), 1 << 20))
-        if not part:
-            raise ConnectionResetError(errno.ECONNRESET, f"connection closed after {len(buffer)} of {size} bytes")
-        buffer += part
-    return bytes(buffer)
+def _receive(connection: socket.socket, size: int) -> bytearray:
+    buffer = bytearray(size)
+    received = 0
+    while received < size:
+        count = connection.recv_into(memoryview(buffer)[received:])
+        if not count:
+            raise ConnectionResetError(errno.ECONNRESET, f"connection closed after {received} of {size} bytes")
+        received += count
+    return buffer

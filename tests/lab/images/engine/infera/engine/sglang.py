@@ -17,7 +17,7 @@ import threading
 import time
 import typing as t
 
-from ..answer import PromptError, kv_of, messages_of, tokens_of
+from ..answer import KvCache, PromptError, kv_of, messages_of, tokens_of
 from ..completion import completion, max_tokens_of
 from ..discovery import ApiError, KubernetesApi, own_namespace
 from ..process import FatalError, run
@@ -56,7 +56,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument("--host", default="127.0.0.1")
     command.add_argument("--port", type=int, default=30000)
     command.add_argument("--tp-size", type=int, default=1)
-    command.add_argument("--context-length", type=int, default=32768)
+    command.add_argument("--context-length", type=int, default=4096)
     command.add_argument("--disaggregation-mode", choices=["null", "prefill", "decode"], default="null")
     command.add_argument("--disaggregation-transfer-backend", choices=["mooncake", "mori"], default="mooncake")
     command.add_argument("--disaggregation-bootstrap-port", type=int, default=8998)
@@ -131,7 +131,7 @@ class Worker:
         return self.completed(request, messages, kv, {"source": "local", "bytes": len(kv)})
 
     def completed(
-        self, request: dict[str, t.Any], messages: list[tuple[str, str]], kv: bytes, way: dict[str, t.Any]
+        self, request: dict[str, t.Any], messages: list[tuple[str, str]], kv: KvCache, way: dict[str, t.Any]
     ) -> dict[str, t.Any] | Events:
         """The completion, with where its KV cache came from."""
         return completion(request, self.model, messages, kv, {"worker": self.id, "disagg_mode": self.mode, "kv": way})
