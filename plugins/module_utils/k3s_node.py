@@ -234,6 +234,9 @@ def explain(target: Target, node: Node, runner: Runner = run) -> list[Finding]:
 def _cause(target: Target, runner: Runner) -> Optional[Finding]:
     for line in reversed(last_log_lines(target.unit, 60, runner)):
         for pattern, code, message, fix in CAUSES:
+            # A server's own components miss its API while it starts: that is no cause.
+            if code == "k3s_server_unreachable" and not target.server_url:
+                continue
             if re.search(pattern, line):
                 return Finding(code, "error", message, fix, where=target.name, why=line.strip()[-300:])
     return None

@@ -102,6 +102,14 @@ def test_the_log_names_the_cause(log, code):
     assert host.now == 0.0, "a service that keeps failing for a known cause is not waited for"
 
 
+def test_a_server_that_misses_its_own_api_is_not_told_to_open_a_port():
+    host = Host(["refused"], log="dial tcp [::1]:6443: connect: connection refused\n", state="activating", restarts=3)
+
+    _found, findings = host.wait(SERVER, seconds=1)
+
+    assert [finding.code for finding in findings] == ["k3s_not_ready"]
+
+
 def test_the_wrong_address_is_named_after_the_wait():
     _found, findings = Host([node(address="203.0.114.11")]).wait(SERVER)
 
