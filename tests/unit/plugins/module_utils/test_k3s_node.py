@@ -86,10 +86,6 @@ def test_waits_until_the_node_is_ready_at_the_new_version():
         ('failed to find interface with specified node ip: "eth9"', "k3s_interface_missing"),
         ("listen tcp 0.0.0.0:6443: bind: address already in use", "k3s_port_taken"),
         ("write /data/k3s/x: no space left on device", "k3s_disk_full"),
-        (
-            "https://10.1.0.1:6443/cacerts: dial tcp 10.1.0.1:6443: connect: connection refused",
-            "k3s_server_unreachable",
-        ),
     ],
 )
 def test_the_log_names_the_cause(log, code):
