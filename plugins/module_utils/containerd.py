@@ -167,8 +167,6 @@ class Containerd:
         except subprocess.TimeoutExpired as error:
             raise FindingError(self._unreachable(f"no answer in {PATIENCE} s")) from error
         except OSError as error:
-            if feed:
-                raise
             raise FindingError(self._unreachable(str(error))) from error
         if result.returncode and not (tolerate and result.stdout.strip()):
             raise FindingError(self._failed(arguments, result))

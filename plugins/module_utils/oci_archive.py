@@ -37,6 +37,8 @@ LAYER_TYPE = re.compile(
 #: What registries and containerd accept for a manifest; a larger "manifest" is not one.
 MAX_DOCUMENT = 8 * 1024 * 1024
 CHUNK = 1024 * 1024
+#: An archive's images that a message names.
+MAX_SHOWN = 6
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _COMPRESSED = {
@@ -135,13 +137,7 @@ class OciArchive:
                 raise FindingError(self._not_oci("it is a folder"))
             return open(self.path, "rb")
         except OSError as error:
-            raise FindingError(
-                self._finding(
-                    "image_archive_missing",
-                    f"The archive cannot be read: {error.strerror or error}.",
-                    "Correct the archive of the image in images_list, or copy the file there.",
-                )
-            ) from error
+            raise FindingError(self._unreadable(error)) from error
 
     def _refuse_compressed(self) -> None:
         head = self._file.read(8)
@@ -173,6 +169,8 @@ class OciArchive:
             if members:
                 raise FindingError(self._truncated()) from error
             raise FindingError(self._not_oci(f"it cannot be read as a tar file: {error}")) from error
+        except OSError as error:
+            raise FindingError(self._unreadable(error)) from error
         except (tarfile.TarError, ValueError, OverflowError) as error:
             raise FindingError(self._not_oci(f"it cannot be read as a tar file: {error}")) from error
         if not self._ends_at(end):
@@ -350,7 +348,10 @@ class OciArchive:
         self._file.seek(member.offset)
         left = member.size
         while left:
-            chunk = self._file.read(min(CHUNK, left))
+            try:
+                chunk = self._file.read(min(CHUNK, left))
+            except OSError as error:
+                raise FindingError(self._unreadable(error)) from error
             if not chunk:
                 raise FindingError(self._truncated())
             left -= len(chunk)
@@ -363,6 +364,13 @@ class OciArchive:
 
     def _finding(self, code: str, message: str, fix: str, why: str = "") -> Finding:
         return Finding(code=code, severity="error", message=message, fix=fix, where=self.where, why=why)
+
+    def _unreadable(self, error: OSError) -> Finding:
+        return self._finding(
+            "image_archive_missing",
+            f"The archive cannot be read: {error.strerror or error}.",
+            "Correct the archive of the image in images_list, or copy the file there.",
+        )
 
     def _not_oci(self, reason: str) -> Finding:
         return self._finding(
@@ -408,7 +416,9 @@ class OciArchive:
         )
 
     def _mismatch(self, reference: ImageReference, seen: dict[str, Descriptor]) -> Finding:
-        held = ", ".join(_describe(descriptor) for descriptor in seen.values()) or "no image"
+        shown = [_describe(descriptor) for descriptor in seen.values()][:MAX_SHOWN]
+        more = f" and {len(seen) - MAX_SHOWN} more" if len(seen) > MAX_SHOWN else ""
+        held = (", ".join(shown) or "no image") + more
         docker = "manifest.json" in self._members
         return self._finding(
             "image_digest_mismatch",

@@ -299,6 +299,8 @@ def _import(
     options: dict[str, Any], node: NodeImages, wanted: list[WantedImage], before: list[ImageState]
 ) -> list[ImageState]:
     needed = _needed(before)
+    if not needed and not options["stage"] and all(state.settled(options["pinned"]) for state in before):
+        return before
     try:
         node.load_all([image for image in wanted if str(image.reference) in needed])
     finally:

@@ -1,0 +1,63 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+"""The cluster's list of images."""
+
+from __future__ import annotations
+
+from ansible_collections.infera.baremetal.plugins.plugin_utils.image_list import for_host, list_findings, not_imported
+
+DIGEST = "sha256:" + "a" * 64
+ENGINE = f"docker.io/lab/engine:v1@{DIGEST}"
+OVERLAY = f"docker.io/lab/overlay:v1@{DIGEST}"
+GROUPS = {"all": ["lab1", "lab2"], "prefill": ["lab1"], "decode": ["lab2"]}
+
+
+def test_a_right_list_has_no_findings():
+    images = [
+        {"name": ENGINE, "hosts": ["prefill", "lab2"]},
+        {"name": OVERLAY, "archive": "x.tar", "hosts": "prefill,decode"},
+    ]
+
+    assert list_findings(images, GROUPS) == []
+    assert list_findings([], GROUPS) == []
+
+
+def test_everything_wrong_is_told_at_once_with_the_place_in_the_list():
+    images = [{"name": ENGINE}, {"name": "lab/engine:v1", "hosts": ["prefil"]}, {"archive": "x.tar"}]
+
+    findings = list_findings(images, GROUPS)
+
+    assert [(finding.code, finding.where) for finding in findings] == [
+        ("image_not_pinned", "images_list[1].name"),
+        ("image_name_invalid", "images_list[2].name"),
+        ("image_hosts_unknown", "images_list[1].hosts"),
+    ]
+    assert "'prefill'" in findings[2].fix
+
+
+def test_a_host_needs_what_is_for_all_for_its_groups_or_for_itself():
+    images = [
+        {"name": "all", "archive": "a.tar"},
+        {"name": "prefill", "hosts": ["prefill"]},
+        {"name": "decode", "hosts": ["decode"]},
+        {"name": "both", "hosts": "prefill, decode"},
+        {"name": "lab1", "hosts": ["lab1"]},
+        {"name": "everyone", "hosts": ["all"]},
+        {"name": "all", "archive": "a.tar"},
+    ]
+
+    needed = for_host(images, "lab1", ["prefill"])
+
+    assert [image["name"] for image in needed] == ["all", "prefill", "both", "lab1", "everyone"]
+    assert needed[0] == {"name": "all", "archive": "a.tar"}
+    assert needed[1] == {"name": "prefill"}
+
+
+def test_each_host_that_lacks_images_is_one_finding():
+    findings = not_imported({"lab1": [OVERLAY, ENGINE, ENGINE], "lab2": []})
+
+    (finding,) = findings
+    assert (finding.code, finding.where) == ("image_not_imported", "lab1")
+    assert finding.message == f"Images not imported: {ENGINE}, {OVERLAY}."
+    assert "playbooks/images.yml" in finding.fix
