@@ -11,13 +11,14 @@ namespace, which goes with the process however that ends.
 from __future__ import annotations
 
 import errno
+import ipaddress
 import os
 import selectors
 import signal
 import socket
 import time
 from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 from ansible_collections.infera.baremetal.plugins.module_utils.host import PROBE_NAME
 
@@ -96,6 +97,14 @@ def parse_targets(given: Iterable[Dict[str, Any]], own_name: str) -> List[Target
 # --- the side that listens ------------------------------------------------------------------------------------------
 
 
+def check_address(address: str) -> str:
+    """The address itself; ValueError where it is none, so that no name is ever looked up."""
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError as error:
+        raise ValueError(f"{address!r} is not an IP address") from error
+
+
 def open_sockets(address: str, ports: Sequence[Port]) -> Tuple[Dict[Port, socket.socket], List[Dict[str, str]]]:
     """Sockets bound to the ports of one address, and the ports that cannot be had with the reason (C(in_use) or a text)."""
     opened: Dict[Port, socket.socket] = {}
@@ -126,6 +135,7 @@ def start_listener(
 
     An earlier listener is stopped first, so that a run that was killed does not stand in the way of the next.
     """
+    check_address(address)
     stop_listener(control)
     opened, refused = open_sockets(address, ports)
     listening = [str(port) for port in opened]
@@ -135,11 +145,13 @@ def start_listener(
     try:
         commands.bind(control)
         commands.listen(4)
-        _detach(lambda: serve(host, list(opened.values()), commands, time.monotonic() + seconds))
+        deadline = time.monotonic() + seconds
+        keep = [commands, *opened.values()]
+        _detach(lambda: serve(host, list(opened.values()), commands, deadline), keep)
     except OSError as error:
         raise PortProbeError(f"the listener cannot be started: {error.strerror or error}") from error
     finally:
-        for sock in list(opened.values()) + [commands]:
+        for sock in [commands, *opened.values()]:
             sock.close()
     return listening, refused
 
@@ -150,8 +162,7 @@ def stop_listener(control: str = CONTROL, seconds: float = 5.0) -> bool:
         sock.settimeout(seconds)
         try:
             sock.connect(control)
-            sock.sendall(b"stop\n")
-            # It closes its ports first and this connection last, by ending.
+            # Its process ends without answering; then the system closes this connection with all its ports.
             while sock.recv(MAX_MESSAGE):
                 pass
         except (ConnectionRefusedError, FileNotFoundError):
@@ -164,14 +175,13 @@ def stop_listener(control: str = CONTROL, seconds: float = 5.0) -> bool:
 
 
 def serve(host: str, sockets: Sequence[socket.socket], commands: socket.socket, deadline: float) -> None:
-    """Answer nonces until the deadline, or until something connects to C(commands) and says stop."""
+    """Answer nonces until the deadline, or until something connects to C(commands)."""
     with selectors.DefaultSelector() as selector:
         commands.setblocking(False)
         selector.register(commands, selectors.EVENT_READ, "commands")
         for sock in sockets:
             selector.register(sock, selectors.EVENT_READ, "tcp" if sock.type == socket.SOCK_STREAM else "udp")
         clients: Dict[socket.socket, float] = {}
-        held: List[socket.socket] = []
         while True:
             now = time.monotonic()
             for client in [client for client, end in clients.items() if end <= now]:
@@ -180,12 +190,11 @@ def serve(host: str, sockets: Sequence[socket.socket], commands: socket.socket, 
                 return
             for key, _events in selector.select(min([deadline] + list(clients.values())) - now):
                 if key.data == "commands":
-                    held.append(_accept(key.fileobj))
-                    if held[-1] is not None:
-                        for sock in sockets:
-                            sock.close()
-                        commands.close()
-                        return
+                    # Left open: whoever stops us waits until it closes, which the end of this process does, last of all.
+                    commands.accept()[0].detach()
+                    for sock in [*sockets, commands]:
+                        sock.close()
+                    return
                 elif key.data == "tcp":
                     client = _accept(key.fileobj)
                     if client is not None and len(clients) >= MAX_CLIENTS:
@@ -247,7 +256,7 @@ def answer(host: str, message: bytes) -> Optional[bytes]:
     return f"{MAGIC} {words[1][:64]} {host}\n".encode()
 
 
-def _detach(work: Any) -> None:
+def _detach(work: Callable[[], None], keep: Sequence[socket.socket]) -> None:
     """Run C(work) in a process that nothing waits for: two forks, a session of its own, no open files but its sockets."""
     child = os.fork()
     if child:
@@ -257,17 +266,24 @@ def _detach(work: Any) -> None:
         os.setsid()
         if os.fork():
             os._exit(0)
-        _become_nobody_in_particular()
+        _leave_everything({sock.fileno() for sock in keep})
         work()
     finally:
         os._exit(0)
 
 
-def _become_nobody_in_particular() -> None:
+def _leave_everything(keep: Set[int]) -> None:
+    """No folder, terminal, signal or open file of whoever started us, but C(keep); and a name of our own in C(ps) and C(ss)."""
     os.chdir("/")
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2 and int(name) not in keep:
+            try:
+                os.close(int(name))
+            except OSError:
+                continue
     for name in ("SIGHUP", "SIGPIPE"):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -342,7 +358,7 @@ class _Probe:
 
     def _open(self, source: str) -> None:
         kind = socket.SOCK_STREAM if self.target.port.protocol == "tcp" else socket.SOCK_DGRAM
-        self.sock = socket.socket(_family(self.target.address), kind)
+        self.sock = socket.socket(_family(check_address(self.target.address)), kind)
         self.sock.setblocking(False)
         if source:
             self.sock.bind((source, 0))
