@@ -144,7 +144,11 @@ def _create_command(lab: Lab, node: Node, image: str, kubernetes: Path) -> list[
     return [
         "podman", "create", "--name", node.container, "--hostname", node.name,
         # crun refuses the hybrid cgroup layout; without a cgroup namespace of its own, runc in the node cannot mount cgroups for pods.
-        "--runtime", "runc", "--privileged", "--systemd=always", "--cgroupns", "private",
+        "--runtime", "runc", "--privileged", "--cgroupns", "private",
+        # podman's systemd mode binds the machine's own name=systemd hierarchy over the namespace's (podman 4.3, cgroup v1): the node's
+        # systemd would then make its cgroups in the machine's root. What else that mode does is written out here.
+        "--systemd=false", "--stop-signal", "SIGRTMIN+3", "--env", "container=podman",
+        "--tmpfs", "/run:rw,mode=755", "--tmpfs", "/run/lock", "--tmpfs", "/tmp",
         "--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}",
         # A named namespace outlives the container's restarts, and its links with it.
         "--network", f"ns:/run/netns/{node.namespace}", "--dns", "none", "--no-hosts",
