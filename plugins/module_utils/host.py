@@ -602,9 +602,24 @@ def read_firewall(host: Host, units: Units) -> List[Dict[str, str]]:
         drops = sum(1 for entry in rules if "rule" in entry and _drops(entry["rule"]))
         if drops:
             found.append(_chain_finding(chain, f"{drops} of its rules drop or reject"))
-    status, text = host.run(["iptables-legacy", "-S", "INPUT"])
-    if status == 0 and re.search(r"^-P INPUT DROP|-j (DROP|REJECT)\b", text, re.MULTILINE):
-        found.append({"kind": "iptables", "detail": "iptables-legacy drops or rejects in INPUT"})
+    return found if "ufw" in known else found + _iptables_drops(host)
+
+
+def _iptables_drops(host: Host) -> List[Dict[str, str]]:
+    """Legacy iptables, which nft does not see; and iptables of either kind where nft is not installed.
+
+    The legacy tool is asked only where its table is loaded, since asking would load it.
+    """
+    tools = []
+    if "filter" in (host.read("/proc/net/ip_tables_names") or "").split():
+        tools.append("iptables-legacy")
+    if not _nft(host, ["list", "chains"]):
+        tools.append("iptables-nft")
+    found = []
+    for tool in tools:
+        status, text = host.run([tool, "-S", "INPUT"])
+        if status == 0 and re.search(r"^-P INPUT DROP|-j (DROP|REJECT)\b", text, re.MULTILINE):
+            found.append({"kind": "iptables", "detail": f"{tool} INPUT: it drops or rejects"})
     return found
 
 
@@ -616,7 +631,7 @@ def _input_chains(host: Host) -> List[Dict[str, Any]]:
 def _nft(host: Host, command: List[str]) -> List[Dict[str, Any]]:
     status, text = host.run(["nft", "-j"] + command)
     try:
-        entries = json.loads(text)["nftables"] if status == 0 else []
+        entries = json.loads(text)["nftables"] if status == 0 and text else []
     except (ValueError, KeyError, TypeError):
         return []
     return [entry for entry in entries if isinstance(entry, dict)]

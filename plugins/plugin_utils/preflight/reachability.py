@@ -26,7 +26,7 @@ def peers(hosts: Mapping[str, Facts], settings: Settings) -> list[dict[str, Any]
     for host in settings.members("k3s_server"):
         address = str(settings.addresses.get(host) or "")
         if host not in hosts and address:
-            result.append({"host": host, "address": address, "ports": settings.join_ports_of(host), "answers": False})
+            result.append({"host": host, "address": address, "ports": list(settings.server_ports), "answers": False})
     return result
 
 

@@ -95,7 +95,9 @@ def test_whom_a_host_asks() -> None:
 def test_a_new_agent_alone_asks_its_server() -> None:
     settings = fit_settings(hosts=["gpu2"], addresses={"gpu1": "10.1.0.1", "gpu2": "10.1.0.2", "gpu3": "10.1.0.3"})
 
-    assert [peer["host"] for peer in peers({"gpu2": fit_host("gpu2")}, settings)] == ["gpu2", "gpu1"]
+    asked = {peer["host"]: peer["ports"] for peer in peers({"gpu2": fit_host("gpu2")}, settings)}
+
+    assert asked == {"gpu2": ["10250/tcp", "8472/udp"], "gpu1": ["6443/tcp"]}
 
 
 def test_a_host_without_an_address_is_not_asked() -> None:
