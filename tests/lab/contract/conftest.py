@@ -111,7 +111,9 @@ def agent_config(nodes: list[LabNode], server: K3s) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def agent(nodes: list[LabNode], server: K3s, artifacts: Artifacts, agent_config: dict[str, Any], secure_token: str) -> K3s:
+def agent(
+    nodes: list[LabNode], server: K3s, artifacts: Artifacts, agent_config: dict[str, Any], secure_token: str
+) -> K3s:
     """A running agent."""
     k3s = K3s(nodes[1], "agent")
     k3s.install(artifacts.binary, artifacts.airgap, agent_config, secure_token)
@@ -135,7 +137,9 @@ def pod(server: K3s, agent: K3s, artifacts: Artifacts) -> Iterator[str]:
     repository, digest = name.split("@")[0].rsplit(":", 1)[0], name.split("@")[1]
     for k3s in (server, agent):
         k3s.node.write("/tmp/contract-image.tar", archive.read_bytes())
-        k3s.node.run(f"k3s ctr images import --digests --base-name {repository} /tmp/contract-image.tar; rm /tmp/contract-image.tar")
+        k3s.node.run(
+            f"k3s ctr images import --digests --base-name {repository} /tmp/contract-image.tar; rm /tmp/contract-image.tar"
+        )
         names = k3s.node.output("k3s ctr images ls -q").split()
         assert f"{repository}@{digest}" in names
         server.kubectl("create -f -", pod_manifest(k3s.node_name, k3s.node_name, name))
@@ -147,8 +151,18 @@ def pod(server: K3s, agent: K3s, artifacts: Artifacts) -> Iterator[str]:
 
 def pod_manifest(name: str, node_name: str, image: str) -> dict[str, Any]:
     """A pod that sleeps on the node and never pulls."""
-    container = {"name": "sleep", "image": image, "imagePullPolicy": "Never", "command": ["/bin/sh", "-c", "sleep 3600"]}
-    spec = {"nodeName": node_name, "terminationGracePeriodSeconds": 1, "containers": [container], "automountServiceAccountToken": False}
+    container = {
+        "name": "sleep",
+        "image": image,
+        "imagePullPolicy": "Never",
+        "command": ["/bin/sh", "-c", "sleep 3600"],
+    }
+    spec = {
+        "nodeName": node_name,
+        "terminationGracePeriodSeconds": 1,
+        "containers": [container],
+        "automountServiceAccountToken": False,
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 
 
@@ -173,4 +187,8 @@ def _wait_ready(server: K3s, k3s: K3s) -> None:
         return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
     eventually(ready, 120, f"{k3s.node_name} is Ready\n{k3s.journal()[-2000:]}")
-    eventually(lambda: server.node.run("k3s kubectl get serviceaccount default", check=False).returncode == 0, 60, "a default service account")
+    eventually(
+        lambda: server.node.run("k3s kubectl get serviceaccount default", check=False).returncode == 0,
+        60,
+        "a default service account",
+    )

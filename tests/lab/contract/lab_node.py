@@ -36,7 +36,7 @@ ExecStart=/usr/local/bin/k3s {role}
 # What k3s leaves running by design, and the traces in the kernel that no file shows.
 _REMOVE = r"""
 systemctl stop k3s k3s-agent 2>/dev/null
-for shim in $(pgrep -f -- '-address /run/k3s/containerd/containerd.sock'); do kill -9 "$shim"; done
+for shim in $(pgrep -f -- '[-]address /run/k3s/containerd/containerd.sock'); do kill -9 "$shim"; done
 for procs in $(find /sys/fs/cgroup -path '*kubepods*' -name cgroup.procs); do
   for process in $(cat "$procs" 2>/dev/null); do kill -9 "$process"; done
 done
@@ -47,7 +47,7 @@ iptables-save | grep -v -e KUBE- -e CNI- -e FLANNEL -e 'k3s stand-in' | iptables
 rm -rf DATA /run/k3s /run/flannel /run/netns/cni-* /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers /etc/rancher
 rm -f /etc/systemd/system/k3s.service /etc/systemd/system/k3s-agent.service /usr/local/bin/k3s
 systemctl daemon-reload; systemctl reset-failed k3s k3s-agent
-true
+! ls -d DATA /var/lib/kubelet /run/k3s /sys/class/net/cni0 2>/dev/null && ! iptables-save | grep -e KUBE- -e CNI-
 """
 
 
@@ -69,12 +69,18 @@ class LabNode:
     name: str
     ssh_config: Path
 
-    def run(self, command: str, content: bytes = b"", check: bool = True, seconds: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, command: str, content: bytes = b"", check: bool = True, seconds: float = 120
+    ) -> subprocess.CompletedProcess[str]:
         """Run a shell command on the node; with `check`, a failure fails the test and shows what was said."""
         words = ["ssh", "-F", str(self.ssh_config), "-o", "BatchMode=yes", self.name, command]
         done = subprocess.run(words, input=content, capture_output=True, timeout=seconds, check=False)
-        text = subprocess.CompletedProcess(command, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
-        assert not check or text.returncode == 0, f"{self.name}: {command}: {text.returncode}\n{text.stdout}{text.stderr}"
+        text = subprocess.CompletedProcess(
+            command, done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        )
+        assert not check or text.returncode == 0, (
+            f"{self.name}: {command}: {text.returncode}\n{text.stdout}{text.stderr}"
+        )
         return text
 
     def output(self, command: str) -> str:
@@ -97,7 +103,9 @@ class LabNode:
 
     def address(self) -> str:
         """The node's management address."""
-        lines = subprocess.run(["ssh", "-F", str(self.ssh_config), "-G", self.name], capture_output=True, text=True, check=True).stdout
+        lines = subprocess.run(
+            ["ssh", "-F", str(self.ssh_config), "-G", self.name], capture_output=True, text=True, check=True
+        ).stdout
         return next(line.split()[1] for line in lines.splitlines() if line.startswith("hostname "))
 
 
@@ -135,7 +143,11 @@ class K3s:
 
     def wait(self) -> None:
         """Wait until the service is active."""
-        eventually(lambda: self.state() == "active", START_SECONDS, f"{self.unit} on {self.node.name} is active\n{self.journal()[-2000:]}")
+        eventually(
+            lambda: self.state() == "active",
+            START_SECONDS,
+            f"{self.unit} on {self.node.name} is active\n{self.journal()[-2000:]}",
+        )
 
     def stop(self) -> None:
         """Stop the service; its pods stay."""
@@ -155,7 +167,9 @@ class K3s:
 
     def kubectl(self, arguments: str, manifest: dict[str, Any] | None = None) -> str:
         """Run kubectl on the server's node with the kubeconfig that k3s wrote."""
-        return self.node.run(f"env -u KUBECONFIG k3s kubectl {arguments}", json.dumps(manifest).encode() if manifest else b"").stdout
+        return self.node.run(
+            f"env -u KUBECONFIG k3s kubectl {arguments}", json.dumps(manifest).encode() if manifest else b""
+        ).stdout
 
     def get(self, arguments: str) -> dict[str, Any]:
         """An object of the API."""
@@ -164,4 +178,4 @@ class K3s:
 
 def remove_k3s(node: LabNode) -> None:
     """Take the node back to one without a k3s."""
-    node.run(_REMOVE.replace("DATA", DATA_DIR), check=False)
+    node.run(_REMOVE.replace("DATA", DATA_DIR))

@@ -16,7 +16,9 @@ def test_the_version_line(server):
 def test_the_kubelet_reports_the_version_of_the_binary(server, agent):
     version = server.node.output("k3s --version").split()[2]
 
-    reported = {item["metadata"]["name"]: item["status"]["nodeInfo"]["kubeletVersion"] for item in server.get("nodes")["items"]}
+    reported = {
+        item["metadata"]["name"]: item["status"]["nodeInfo"]["kubeletVersion"] for item in server.get("nodes")["items"]
+    }
 
     assert reported == {server.node_name: version, agent.node_name: version}
 
@@ -39,7 +41,9 @@ def test_a_servers_key_is_skipped_by_an_agent(agent):
 
 def test_ctr_finds_k3s_containerd_and_its_namespace(server):
     assert server.node.run("test -S /run/k3s/containerd/containerd.sock", check=False).returncode == 0
-    explicit = server.node.output("k3s ctr --address /run/k3s/containerd/containerd.sock --namespace k8s.io images ls -q")
+    explicit = server.node.output(
+        "k3s ctr --address /run/k3s/containerd/containerd.sock --namespace k8s.io images ls -q"
+    )
     assert explicit
     assert server.node.output("k3s ctr images ls -q") == explicit
 

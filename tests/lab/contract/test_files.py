@@ -11,12 +11,17 @@ import pytest
 from lab_node import DATA_DIR
 
 
-@pytest.mark.parametrize("path", ["server/token", "server/tls", "server/db", "agent/images", "agent/containerd", "agent/etc/containerd", "data"])
+@pytest.mark.parametrize(
+    "path",
+    ["server/token", "server/tls", "server/db", "agent/images", "agent/containerd", "agent/etc/containerd", "data"],
+)
 def test_the_data_dir_of_a_server(server, path):
     assert server.node.exists(f"{DATA_DIR}/{path}")
 
 
-@pytest.mark.parametrize("path", ["agent/images", "agent/containerd", "agent/etc/containerd", "agent/kubelet.kubeconfig", "data"])
+@pytest.mark.parametrize(
+    "path", ["agent/images", "agent/containerd", "agent/etc/containerd", "agent/kubelet.kubeconfig", "data"]
+)
 def test_the_data_dir_of_an_agent(agent, path):
     assert agent.node.exists(f"{DATA_DIR}/{path}")
 
@@ -45,7 +50,9 @@ def test_node_token_is_a_link_to_the_token(server):
     assert server.node.output(f"readlink -f {DATA_DIR}/server/node-token") == f"{DATA_DIR}/server/token"
 
 
-@pytest.mark.parametrize("path", [f"{DATA_DIR}/server/token", "/etc/rancher/k3s/k3s.yaml", "/etc/rancher/node/password"])
+@pytest.mark.parametrize(
+    "path", [f"{DATA_DIR}/server/token", "/etc/rancher/k3s/k3s.yaml", "/etc/rancher/node/password"]
+)
 def test_secrets_are_roots_alone(server, path):
     assert server.node.mode(path) == "600"
 

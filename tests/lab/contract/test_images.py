@@ -56,7 +56,9 @@ def test_a_pod_pinned_to_an_imported_digest_runs_without_a_pull(server, agent, p
 
 def test_another_digest_of_the_same_tag_is_not_found(server, agent, pod):
     repository_and_tag = pod.split("@")[0]
-    server.kubectl("create -f -", pod_manifest("other-digest", agent.node_name, f"{repository_and_tag}@sha256:{'0' * 64}"))
+    server.kubectl(
+        "create -f -", pod_manifest("other-digest", agent.node_name, f"{repository_and_tag}@sha256:{'0' * 64}")
+    )
 
     def reason():
         statuses = server.get("pod other-digest")["status"].get("containerStatuses", [])

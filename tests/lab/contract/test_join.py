@@ -17,15 +17,23 @@ def _said(agent, config, token, text, seconds=20):
     agent.node.write(f"{_PLACE}/token", token)
     agent.node.write(f"{_PLACE}/config.yaml", json.dumps({**config, "token-file": f"{_PLACE}/token"}))
     command = f"timeout {seconds} k3s agent --config {_PLACE}/config.yaml > {_PLACE}/log 2>&1 & while kill -0 $! 2>/dev/null && ! grep -q '{text}' {_PLACE}/log"
-    done = agent.node.run(f"{command}; do sleep 0.2; done; kill $! 2>/dev/null; wait $!; cat {_PLACE}/log; rm -r {_PLACE}", check=False)
+    done = agent.node.run(
+        f"{command}; do sleep 0.2; done; kill $! 2>/dev/null; wait $!; cat {_PLACE}/log; rm -r {_PLACE}", check=False
+    )
     return done.stdout
 
 
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        pytest.param(lambda token: token[:-4] + "0000", "401 Unauthorized\\|Unauthorized\\|not authorized", id="password"),
-        pytest.param(lambda token: "K10" + "0" * 64 + token[67:], "token CA hash does not match the Cluster CA certificate hash", id="ca"),
+        pytest.param(
+            lambda token: token[:-4] + "0000", "401 Unauthorized\\|Unauthorized\\|not authorized", id="password"
+        ),
+        pytest.param(
+            lambda token: "K10" + "0" * 64 + token[67:],
+            "token CA hash does not match the Cluster CA certificate hash",
+            id="ca",
+        ),
     ],
 )
 def test_a_wrong_token_is_refused_and_named(stopped_agent, agent_config, secure_token, change, text):
@@ -52,7 +60,9 @@ def test_an_agent_without_a_token_ends(server):
 
 
 def test_another_node_of_the_same_name_is_refused(stopped_agent, agent_config, secure_token):
-    stopped_agent.node.run("cp -p /etc/rancher/node/password /root/contract-password; echo another > /etc/rancher/node/password")
+    stopped_agent.node.run(
+        "cp -p /etc/rancher/node/password /root/contract-password; echo another > /etc/rancher/node/password"
+    )
 
     said = _said(stopped_agent, agent_config, secure_token, "Node password rejected")
 
@@ -66,7 +76,9 @@ def test_a_server_refuses_another_token_than_its_data_was_made_with(server, agen
     server.node.write(f"{_PLACE}/config.yaml", json.dumps({**config, "token-file": f"{_PLACE}/token"}))
     server.stop()
 
-    done = server.node.run(f"timeout 60 k3s server --config {_PLACE}/config.yaml; echo ended $?; rm -r {_PLACE}", check=False)
+    done = server.node.run(
+        f"timeout 60 k3s server --config {_PLACE}/config.yaml; echo ended $?; rm -r {_PLACE}", check=False
+    )
 
     server.start()
     assert "ended 1" in done.stdout

@@ -38,7 +38,12 @@ def test_the_apis_certificate_is_good_for_every_name_it_is_reached_by(server, ag
     agent.node.write("/tmp/contract-ca.crt", server.node.run(f"cat {DATA_DIR}/server/tls/server-ca.crt").stdout)
     agent.node.write("/tmp/contract-tls.py", _TLS_CHECK)
     address = server.node.address()
-    for host, port, name in ((address, 6443, address), (address, 6443, "k3s.contract.test"), ("10.43.0.1", 443, "10.43.0.1"), (address, 6443, "localhost")):
+    for host, port, name in (
+        (address, 6443, address),
+        (address, 6443, "k3s.contract.test"),
+        ("10.43.0.1", 443, "10.43.0.1"),
+        (address, 6443, "localhost"),
+    ):
         agent.node.run(f"python3 /tmp/contract-tls.py /tmp/contract-ca.crt {host} {port} {name}")
     agent.node.run("rm /tmp/contract-ca.crt /tmp/contract-tls.py")
 

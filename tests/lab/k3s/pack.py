@@ -19,7 +19,10 @@ def packed(sources: Path) -> bytes:
     """The executable's bytes: an interpreter line and a zip archive with neither times nor compression in it."""
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as archive:
-        for name, text in [("__main__.py", _ENTRY.encode()), *((f"standin/{path.name}", path.read_bytes()) for path in sorted(sources.glob("*.py")))]:
+        for name, text in [
+            ("__main__.py", _ENTRY.encode()),
+            *((f"standin/{path.name}", path.read_bytes()) for path in sorted(sources.glob("*.py"))),
+        ]:
             entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, text)

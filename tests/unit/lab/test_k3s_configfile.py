@@ -57,7 +57,7 @@ def test_json_is_yaml_too():
         ("True", "true"),
         ("0600", "0600"),
         ("~", ""),
-        ('[a, "b, c", \'d\']', ["a", "b, c", "d"]),
+        ("[a, \"b, c\", 'd']", ["a", "b, c", "d"]),
     ],
 )
 def test_values(text, value):

@@ -11,7 +11,11 @@ def node(name, pod_cidr="", address=""):
     addresses = [{"type": "Hostname", "address": name}]
     if address:
         addresses.append({"type": "InternalIP", "address": address})
-    return {"metadata": {"name": name}, "spec": {"podCIDR": pod_cidr} if pod_cidr else {}, "status": {"addresses": addresses}}
+    return {
+        "metadata": {"name": name},
+        "spec": {"podCIDR": pod_cidr} if pod_cidr else {},
+        "status": {"addresses": addresses},
+    }
 
 
 def test_new_nodes_get_the_free_subnets_in_order():

@@ -29,7 +29,9 @@ def test_parse(text, token):
     assert tokens.parse(text) == token
 
 
-@pytest.mark.parametrize("text", ["", " ", "two words", "K10abc::server:secret", f"K10{CA_HASH}::secret", f"K10{CA_HASH}::server:"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "two words", "K10abc::server:secret", f"K10{CA_HASH}::secret", f"K10{CA_HASH}::server:"]
+)
 def test_a_malformed_token_is_refused(text):
     with pytest.raises(tokens.TokenError, match="invalid token"):
         tokens.parse(text)
@@ -38,7 +40,9 @@ def test_a_malformed_token_is_refused(text):
 def test_the_secure_form_checks_the_ca_and_the_short_form_trusts_any():
     tokens.parse(SECURE).check_ca(CA)
     tokens.parse("secret").check_ca(b"another")
-    with pytest.raises(tokens.TokenError, match="token CA hash does not match the Cluster CA certificate hash: ba7816bf"):
+    with pytest.raises(
+        tokens.TokenError, match="token CA hash does not match the Cluster CA certificate hash: ba7816bf"
+    ):
         tokens.parse(SECURE).check_ca(b"another")
 
 

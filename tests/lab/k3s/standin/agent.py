@@ -63,7 +63,10 @@ def _validated_cluster(settings: Settings, token: tokens.Token) -> dict[str, str
         log("info", f"Waiting to retrieve agent configuration; server is not ready: {error}")
         return {}
     if status != 200:
-        log("info", f"Waiting to retrieve agent configuration; server is not ready: {settings.server}/readyz: {status} {_REASONS.get(status, '')}".strip())
+        log(
+            "info",
+            f"Waiting to retrieve agent configuration; server is not ready: {settings.server}/readyz: {status} {_REASONS.get(status, '')}".strip(),
+        )
         return {}
     return cluster
 

@@ -27,13 +27,17 @@ class Api:
         if not ca_pem:
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         # No proxy: the API is a neighbour, whatever the unit's environment says.
-        self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), urllib.request.ProxyHandler({}))
+        self._opener = urllib.request.build_opener(
+            urllib.request.HTTPSHandler(context=context), urllib.request.ProxyHandler({})
+        )
 
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, Any]:
         """Status and document (or text). Raises Unreachable."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Content-Type": kind} | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode() if body else None, headers, method=method)
+        request = urllib.request.Request(
+            self.url + path, json.dumps(body).encode() if body else None, headers, method=method
+        )
         try:
             with self._opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
                 return answer.status, _document(answer.read())

@@ -47,7 +47,21 @@ class Authority:
         settings = self.folder / f".{self.name}.cnf"
         extensions = "basicConstraints=critical,CA:TRUE\nkeyUsage=critical,digitalSignature,keyEncipherment,keyCertSign\nsubjectKeyIdentifier=hash\n"
         files.write(settings, f"[req]\ndistinguished_name=dn\nx509_extensions=v3\n[dn]\n[v3]\n{extensions}")
-        _openssl("req", "-x509", *_CURVE, "-days", _DAYS, "-subj", f"/CN=k3s-{self.name}", "-config", settings, "-keyout", key, "-out", certificate)
+        _openssl(
+            "req",
+            "-x509",
+            *_CURVE,
+            "-days",
+            _DAYS,
+            "-subj",
+            f"/CN=k3s-{self.name}",
+            "-config",
+            settings,
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+        )
         settings.unlink()
         key.rename(self.key)
         certificate.rename(self.certificate)
@@ -56,7 +70,11 @@ class Authority:
         """A new certificate and key for the subject; anew at each start, so that its names are those of today."""
         certificate, key = self.folder / f"{name}.crt", self.folder / f"{name}.key"
         request, extensions = self.folder / f".{name}.csr", self.folder / f".{name}.ext"
-        lines = ["basicConstraints=critical,CA:FALSE", "keyUsage=critical,digitalSignature,keyEncipherment", f"extendedKeyUsage={usage}"]
+        lines = [
+            "basicConstraints=critical,CA:FALSE",
+            "keyUsage=critical,digitalSignature,keyEncipherment",
+            f"extendedKeyUsage={usage}",
+        ]
         if alternative_names:
             lines.append(f"subjectAltName={alternative_names}")
         files.write(extensions, "\n".join(lines) + "\n")

@@ -89,7 +89,9 @@ class Children:
     def _on_signal(self, _number: int, _frame: object) -> None:
         self._stopping = True
 
-    def start(self, name: str, command: Sequence[str], log_file: Path | None = None, environment: dict[str, str] | None = None) -> Child:
+    def start(
+        self, name: str, command: Sequence[str], log_file: Path | None = None, environment: dict[str, str] | None = None
+    ) -> Child:
         """Start a component, with variables beyond the service's own if given."""
         log("info", f"Running {name} {' '.join(command[1:])}")
         child = Child(name, command, log_file, {**self._environment, **(environment or {})})

@@ -61,11 +61,14 @@ def _from_json(text: str) -> dict[str, str | list[str]]:
         document = json.loads(text)
     except ValueError as error:
         raise ConfigError(f"not valid JSON: {error}") from error
-    return {key: [_json_text(item) for item in value] if isinstance(value, list) else _json_text(value) for key, value in document.items()}
+    return {
+        key: [_json_text(item) for item in value] if isinstance(value, list) else _json_text(value)
+        for key, value in document.items()
+    }
 
 
 def _json_text(value: Any) -> str:
-    if isinstance(value, dict | list):
+    if isinstance(value, (dict, list)):
         raise ConfigError("only scalars and lists of scalars are values of a k3s configuration")
     if value is None:
         return ""
@@ -81,7 +84,7 @@ def _value(text: str, number: int) -> str | list[str]:
     items: list[str] = []
     while inner:
         quoted = _SINGLE_QUOTED.match(inner) or _DOUBLE_QUOTED.match(inner)
-        item, rest = (quoted.group(), inner[quoted.end():].lstrip()) if quoted else _split_comma(inner)
+        item, rest = (quoted.group(), inner[quoted.end() :].lstrip()) if quoted else _split_comma(inner)
         if rest and not rest.startswith(","):
             raise ConfigError(f"line {number}: expected a comma in the list")
         items.append(_scalar(item.strip(), number))

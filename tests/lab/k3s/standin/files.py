@@ -42,7 +42,12 @@ def kubeconfig(server: str, ca_pem: bytes, user: dict[str, str]) -> dict[str, An
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "default", "cluster": {"server": server, "certificate-authority-data": base64.b64encode(ca_pem).decode()}}],
+        "clusters": [
+            {
+                "name": "default",
+                "cluster": {"server": server, "certificate-authority-data": base64.b64encode(ca_pem).decode()},
+            }
+        ],
         "users": [{"name": "default", "user": user}],
         "contexts": [{"name": "default", "context": {"cluster": "default", "user": "default"}}],
         "current-context": "default",

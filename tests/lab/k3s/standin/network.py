@@ -31,7 +31,11 @@ def cni_configuration(pod_cidr: str) -> dict[str, Any]:
         "ipMasq": False,
         "ipam": {"type": "host-local", "ranges": [[{"subnet": pod_cidr}]], "routes": [{"dst": "0.0.0.0/0"}]},
     }
-    return {"cniVersion": "0.4.0", "name": "cbr0", "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}]}
+    return {
+        "cniVersion": "0.4.0",
+        "name": "cbr0",
+        "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}],
+    }
 
 
 def missing_pod_cidrs(nodes: list[dict[str, Any]], cluster_cidr: str) -> dict[str, str]:
@@ -40,7 +44,9 @@ def missing_pod_cidrs(nodes: list[dict[str, Any]], cluster_cidr: str) -> dict[st
     # stand-in: the controller manager does this too, but in 1.20 only ten seconds after its start.
     """
     taken = {node["spec"].get("podCIDR") for node in nodes}
-    free = (str(subnet) for subnet in ipaddress.IPv4Network(cluster_cidr).subnets(new_prefix=24) if str(subnet) not in taken)
+    free = (
+        str(subnet) for subnet in ipaddress.IPv4Network(cluster_cidr).subnets(new_prefix=24) if str(subnet) not in taken
+    )
     return {node["metadata"]["name"]: next(free) for node in nodes if not node["spec"].get("podCIDR")}
 
 
@@ -69,7 +75,12 @@ def route_commands(current: dict[str, str], wanted: dict[str, str], interface: s
 
 def apply_routes(nodes: list[dict[str, Any]], own_name: str, interface: str) -> None:
     """Make the routes to the other nodes' pods what the API says."""
-    listed = json.loads(subprocess.run(["ip", "-j", "-4", "route", "show", "proto", ROUTE_PROTOCOL], capture_output=True, check=True).stdout or b"[]")
+    listed = json.loads(
+        subprocess.run(
+            ["ip", "-j", "-4", "route", "show", "proto", ROUTE_PROTOCOL], capture_output=True, check=True
+        ).stdout
+        or b"[]"
+    )
     current = {route["dst"]: route.get("gateway", "") for route in listed}
     for command in route_commands(current, wanted_routes(nodes, own_name), interface):
         log("info", " ".join(command))
@@ -86,7 +97,9 @@ def prepare_kernel(cluster_cidr: str) -> bool:
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1", encoding="ascii")
     for rule in (["-d", cluster_cidr, "-j", "RETURN"], ["!", "-d", "224.0.0.0/4", "-j", "MASQUERADE"]):
         rule = ["-s", cluster_cidr, *rule, "-m", "comment", "--comment", "k3s stand-in"]
-        if subprocess.run(["iptables", "-w", "-t", "nat", "-C", "POSTROUTING", *rule], capture_output=True, check=False).returncode:
+        if subprocess.run(
+            ["iptables", "-w", "-t", "nat", "-C", "POSTROUTING", *rule], capture_output=True, check=False
+        ).returncode:
             subprocess.run(["iptables", "-w", "-t", "nat", "-A", "POSTROUTING", *rule], check=True)
     try:
         _BRIDGE_FILTER.write_text("1", encoding="ascii")

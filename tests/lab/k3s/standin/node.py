@@ -39,11 +39,15 @@ def start_kubelet(children: Children, settings: Settings, cluster: dict[str, str
     for name in ("server-ca", "client-ca"):
         files.write(agent / f"{name}.crt", cluster[name], 0o644)
     for name in ("kubelet", "kubeproxy"):
-        files.write_json(agent / f"{name}.kubeconfig", files.kubeconfig(url, cluster["server-ca"].encode(), {"token": token}))
+        files.write_json(
+            agent / f"{name}.kubeconfig", files.kubeconfig(url, cluster["server-ca"].encode(), {"token": token})
+        )
     _start_kubelet(children, settings, cluster)
 
 
-def join(children: Children, settings: Settings, api: Api, cluster: dict[str, str], poll: Callable[[], None] | None = None) -> None:
+def join(
+    children: Children, settings: Settings, api: Api, cluster: dict[str, str], poll: Callable[[], None] | None = None
+) -> None:
     """Return when the node is registered, and its pod network is set up."""
     bridge_is_filtered = network.prepare_kernel(cluster["cluster-cidr"])
 
@@ -54,7 +58,9 @@ def join(children: Children, settings: Settings, api: Api, cluster: dict[str, st
         return node.get("spec", {}).get("podCIDR", "")
 
     children.wait_for(f"node {settings.node_name}", lambda: bool(pod_cidr()))
-    files.write_json(settings.data_dir / "agent/etc/cni/net.d/10-flannel.conflist", network.cni_configuration(pod_cidr()), 0o644)
+    files.write_json(
+        settings.data_dir / "agent/etc/cni/net.d/10-flannel.conflist", network.cni_configuration(pod_cidr()), 0o644
+    )
     _start_kube_proxy(children, settings, cluster, masquerade_all=not bridge_is_filtered)
 
 
@@ -86,7 +92,12 @@ def password_accepted(api: Api, name: str) -> bool:
     if not PASSWORD_FILE.exists():
         files.write(PASSWORD_FILE, secrets.token_hex(16) + "\n")
     digest = hashlib.sha256(PASSWORD_FILE.read_bytes()).hexdigest()
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{name}.node-password.k3s"}, "stringData": {"hash": digest}}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{name}.node-password.k3s"},
+        "stringData": {"hash": digest},
+    }
     try:
         status, answer = api.call("POST", _SECRETS, secret)
         if status == 409:
@@ -117,13 +128,22 @@ def kubelet_configuration(settings: Settings, cluster: dict[str, str]) -> dict[s
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {"clientCAFile": str(agent / "client-ca.crt")}},
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": str(agent / "client-ca.crt")},
+        },
         "authorization": {"mode": "Webhook"},
         "cgroupDriver": "cgroupfs",
         "clusterDNS": [cluster["cluster-dns"]],
         "clusterDomain": cluster["cluster-domain"],
         # The lab's disks and memory are small, and shared with other work.
-        "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "1%", "imagefs.available": "1%"},
+        "evictionHard": {
+            "memory.available": "50Mi",
+            "nodefs.available": "1%",
+            "nodefs.inodesFree": "1%",
+            "imagefs.available": "1%",
+        },
         "failSwapOn": False,
         "imageGCHighThresholdPercent": 98,
         "imageGCLowThresholdPercent": 97,

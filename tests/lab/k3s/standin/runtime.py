@@ -14,7 +14,12 @@ from .settings import Settings
 STATE = Path("/run/k3s/containerd")
 SOCKET = STATE / "containerd.sock"
 ARCHIVES = ("*.tar", "*.tar.gz", "*.tgz", "*.tar.zst")
-_BINARIES = {"containerd": "/usr/bin/containerd", "ctr": "/usr/bin/ctr", "runc": "/usr/sbin/runc", "kubectl": "/opt/lab/kubernetes/kubectl"}
+_BINARIES = {
+    "containerd": "/usr/bin/containerd",
+    "ctr": "/usr/bin/ctr",
+    "runc": "/usr/sbin/runc",
+    "kubectl": "/opt/lab/kubernetes/kubectl",
+}
 
 
 def configuration(data_dir: Path, pause_image: str) -> str:
@@ -58,7 +63,9 @@ def start(children: Children, settings: Settings) -> None:
     files.write(configuration_file, configuration(settings.data_dir, settings.pause_image))
     _link_binaries(settings.data_dir)
     SOCKET.unlink(missing_ok=True)
-    children.start("containerd", ["containerd", "--config", str(configuration_file)], agent / "containerd/containerd.log")
+    children.start(
+        "containerd", ["containerd", "--config", str(configuration_file)], agent / "containerd/containerd.log"
+    )
 
 
 def _link_binaries(data_dir: Path) -> None:
@@ -77,5 +84,7 @@ def import_archives(children: Children, settings: Settings) -> None:
     for archive in sorted({path for pattern in ARCHIVES for path in folder.glob(pattern)}):
         log("info", f"Importing images from {archive}")
         # stand-in: k3s labels them pinned, which containerd 1.6 does not know; and it watches the folder while it runs.
-        children.run("ctr", ["ctr", "--address", str(SOCKET), "--namespace", "k8s.io", "images", "import", str(archive)])
+        children.run(
+            "ctr", ["ctr", "--address", str(SOCKET), "--namespace", "k8s.io", "images", "import", str(archive)]
+        )
         log("info", f"Imported images from {archive}")

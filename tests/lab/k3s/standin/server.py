@@ -121,7 +121,9 @@ def _start_control_plane(children: Children, settings: Settings, identity: Ident
     certificate, key = identity.server_ca.issue(
         "serving-kube-apiserver", "/CN=kube-apiserver", "serverAuth", certificates.subject_alt_names(names)
     )
-    to_kubelet, to_kubelet_key = identity.client_ca.issue("client-kube-apiserver", "/O=system:masters/CN=kube-apiserver", "clientAuth")
+    to_kubelet, to_kubelet_key = identity.client_ca.issue(
+        "client-kube-apiserver", "/O=system:masters/CN=kube-apiserver", "clientAuth"
+    )
     children.start(
         "kube-apiserver",
         [
@@ -154,7 +156,13 @@ def _start_controllers(children: Children, settings: Settings, identity: Identit
     server = settings.data_dir / "server"
     kubeconfig = server / "cred/controllers.kubeconfig"
     files.write_json(kubeconfig, files.kubeconfig(LOCAL_URL, identity.server_ca.pem, {"token": token}))
-    common = [f"--kubeconfig={kubeconfig}", "--leader-elect=false", "--bind-address=127.0.0.1", "--port=0", "--profiling=false"]
+    common = [
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        "--port=0",
+        "--profiling=false",
+    ]
     children.start(
         "kube-controller-manager",
         [
@@ -165,7 +173,9 @@ def _start_controllers(children: Children, settings: Settings, identity: Identit
             *settings.arguments_for("kube-controller-manager"),
         ],
     )
-    children.start("kube-scheduler", [str(node.BINARIES / "kube-scheduler"), *common, *settings.arguments_for("kube-scheduler")])
+    children.start(
+        "kube-scheduler", [str(node.BINARIES / "kube-scheduler"), *common, *settings.arguments_for("kube-scheduler")]
+    )
 
 
 def cluster_information(settings: Settings, identity: Identity) -> dict[str, str]:
@@ -188,9 +198,14 @@ def _publish(api: Api, cluster: dict[str, str]) -> bool:
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": CLUSTER_INFO}
     try:
         return (
-            api.put(f"{_KUBE_PUBLIC}/configmaps", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": cluster})
+            api.put(
+                f"{_KUBE_PUBLIC}/configmaps",
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": cluster},
+            )
             and api.put(f"{_RBAC}/roles", {**rbac, "kind": "Role", "rules": [rule]})
-            and api.put(f"{_RBAC}/rolebindings", {**rbac, "kind": "RoleBinding", "subjects": [everybody], "roleRef": role})
+            and api.put(
+                f"{_RBAC}/rolebindings", {**rbac, "kind": "RoleBinding", "subjects": [everybody], "roleRef": role}
+            )
         )
     except Unreachable as error:
         log("info", str(error))
@@ -199,6 +214,11 @@ def _publish(api: Api, cluster: dict[str, str]) -> bool:
 
 def _write_admin_kubeconfig(settings: Settings, identity: Identity) -> None:
     certificate, key = identity.client_ca.issue("client-admin", "/O=system:masters/CN=system:admin", "clientAuth")
-    encoded = {name: base64.b64encode(path.read_bytes()).decode() for name, path in (("certificate", certificate), ("key", key))}
+    encoded = {
+        name: base64.b64encode(path.read_bytes()).decode()
+        for name, path in (("certificate", certificate), ("key", key))
+    }
     user = {f"client-{name}-data": text for name, text in encoded.items()}
-    files.write_json(settings.kubeconfig, files.kubeconfig(LOCAL_URL, identity.server_ca.pem, user), settings.kubeconfig_mode)
+    files.write_json(
+        settings.kubeconfig, files.kubeconfig(LOCAL_URL, identity.server_ca.pem, user), settings.kubeconfig_mode
+    )

@@ -103,7 +103,11 @@ def values_of_file(role: str, text: str) -> Values:
 def load(role: str, arguments: list[str], environment: dict[str, str]) -> Settings:
     """Everything the service was told. Raises UsageError."""
     given = parse_command_line(role, arguments)
-    from_environment = {flag: [environment[name]] for name, flag in _ENVIRONMENT.items() if environment.get(name) and flag in flags.known(role)}
+    from_environment = {
+        flag: [environment[name]]
+        for name, flag in _ENVIRONMENT.items()
+        if environment.get(name) and flag in flags.known(role)
+    }
     named = (given.get("config") or from_environment.get("config") or [""])[-1]
     path = Path(named or DEFAULT_CONFIG)
     # stand-in: no role writes drop-ins; refusing them is better than losing them.

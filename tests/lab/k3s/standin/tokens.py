@@ -31,7 +31,9 @@ class Token:
         """Raises TokenError unless the CA is the one that the token names; the short form trusts any."""
         actual = ca_hash(ca_pem)
         if self.ca_hash and not hmac.compare_digest(self.ca_hash, actual):
-            raise TokenError(f"token CA hash does not match the Cluster CA certificate hash: {self.ca_hash} != {actual}")
+            raise TokenError(
+                f"token CA hash does not match the Cluster CA certificate hash: {self.ca_hash} != {actual}"
+            )
 
 
 def ca_hash(ca_pem: bytes) -> str:
@@ -46,7 +48,7 @@ def parse(text: str) -> Token:
         raise TokenError("invalid token: empty, or white space in it")
     if not text.startswith(PREFIX) or "::" not in text:
         return Token(password=text)
-    named, _, credentials = text[len(PREFIX):].partition("::")
+    named, credentials = text.removeprefix(PREFIX).split("::", 1)
     user, separator, password = credentials.partition(":")
     if len(named) != 64 or not separator or not password:
         raise TokenError("invalid token CA hash length or missing credentials")
@@ -69,5 +71,7 @@ def server_password(given: str, stored: str, ca_pem: bytes) -> str:
     token = parse(given)
     token.check_ca(ca_pem)
     if known and known != token.password:
-        raise TokenError("failed to bootstrap cluster data: bootstrap data already found and encrypted with different token")
+        raise TokenError(
+            "failed to bootstrap cluster data: bootstrap data already found and encrypted with different token"
+        )
     return token.password
