@@ -9,7 +9,7 @@ import os
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.infera.baremetal.plugins.plugin_utils.applied import applied_names, collect, label, shown_diff
+from ansible_collections.infera.baremetal.plugins.plugin_utils.applied import Outcome, applied_names, collect, predict, shown_diff
 
 
 class ActionModule(ActionBase):
@@ -27,9 +27,7 @@ class ActionModule(ActionBase):
         )
         objects, kubeconfig = options["objects"], os.path.abspath(options["kubeconfig"])
         if self._task.check_mode and not os.path.exists(kubeconfig):
-            names = [label(each) for each in objects]
-            result.update(changed=True, resources=[], applied=names, msg=f"no cluster yet; would apply {', '.join(names)}")
-            return result
+            return self._outcome(result, predict(objects), msg="There is no cluster yet; this is what would be applied.")
         answer = self._execute_module(
             module_name="kubernetes.core.k8s",
             module_args={
@@ -47,9 +45,12 @@ class ActionModule(ActionBase):
         outcome = collect(objects, answer, self._task.check_mode)
         if outcome.errors:
             return {**result, "failed": True, "msg": "\n".join(outcome.errors)}
-        result.update(changed=outcome.changed, resources=outcome.resources, applied=applied_names(outcome))
-        if self._task.diff:
-            result["diff"] = shown_diff(outcome)
         if answer.get("warnings"):
             result["warnings"] = answer["warnings"]
+        return self._outcome(result, outcome)
+
+    def _outcome(self, result: dict[str, Any], outcome: Outcome, **more: str) -> dict[str, Any]:
+        result.update(changed=outcome.changed, resources=list(outcome.resources), applied=applied_names(outcome), **more)
+        if self._task.diff:
+            result["diff"] = shown_diff(outcome)
         return result

@@ -42,6 +42,11 @@ def label(definition: Mapping[str, Any]) -> str:
     return f"{definition['kind']} {namespace}{metadata['name']}"
 
 
+def predict(definitions: Iterable[Mapping[str, Any]]) -> Outcome:
+    """The outcome on a cluster that does not exist yet: every object is new."""
+    return Outcome(tuple(Applied(label(each), True, {}, each) for each in definitions), (), ())
+
+
 def collect(definitions: Iterable[Mapping[str, Any]], answer: Mapping[str, Any], check_mode: bool) -> Outcome:
     """Pair the definitions with the module's results (one result is returned bare, several in a list)."""
     wanted = list(definitions)

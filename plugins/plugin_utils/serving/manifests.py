@@ -48,7 +48,8 @@ STARTUP_HEADROOM_PERCENT = 10
 def build_manifests(deployment: Deployment) -> list[KubernetesObject]:
     """All objects, in the order in which they are to be applied."""
     return [
-        _object("v1", "Namespace", deployment.namespace),
+        # It owns at least one field: Kubernetes 1.20 forgets who applied an object without any, and changes it the next time.
+        _object("v1", "Namespace", deployment.namespace, labels={"app.kubernetes.io/part-of": "infera"}),
         *_rbac(deployment),
         _router_service(deployment),
         _router(deployment),
