@@ -78,6 +78,7 @@ def disk_up(lab: Lab, node: Node) -> None:
     directory = disk_directory(lab, node)
     directory.mkdir(parents=True, exist_ok=True)
     if os.path.ismount(directory):
+        _model_up(directory)
         return
     file = directory.with_name("data.ext4")
     if not file.exists():
@@ -90,6 +91,12 @@ def disk_up(lab: Lab, node: Node) -> None:
     _detach(file)
     # discard: what the node deletes goes back to the machine.
     run("mount", "-o", "loop,discard", file, directory)
+    _model_up(directory)
+
+
+def _model_up(disk: Path) -> None:
+    """The folder of the lab's model (tests/lab/recipes), which needs no weights."""
+    (disk / "models" / "lab-model").mkdir(parents=True, exist_ok=True)
 
 
 def disk_down(lab: Lab, node: Node) -> None:
