@@ -147,7 +147,7 @@ class Host:
         try:
             with open(self.path(path), "rb") as handle:
                 # Piecewise: /proc/sys answers a large read with ENOMEM.
-                pieces = itertools.takewhile(len, (handle.read(PIECE_BYTES) for _ in range(MAX_PIECES)))
+                pieces = itertools.takewhile(len, (handle.read(PIECE_BYTES) for _piece in range(MAX_PIECES)))
                 return b"".join(pieces).decode("utf-8", "replace")
         except OSError as error:
             if not quiet and error.errno not in (errno.ENOENT, errno.ENOTDIR):

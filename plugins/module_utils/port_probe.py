@@ -76,7 +76,7 @@ class Result:
 
 def parse_port(text: str) -> Port:
     """C(6443/tcp) -> Port; ValueError with a message for people otherwise."""
-    number, _, protocol = str(text).strip().partition("/")
+    number, _slash, protocol = str(text).strip().partition("/")
     if not number.isdigit() or not 1 <= int(number) <= 65535 or protocol not in ("tcp", "udp"):
         raise ValueError(f"{text!r} is not a port; write it like 6443/tcp or 8472/udp")
     return Port(int(number), protocol)

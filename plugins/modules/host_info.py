@@ -136,7 +136,9 @@ host:
       description: C(mode) (enforcing, permissive, disabled) and C(k3s_policy), whether k3s-selinux is installed.
       type: dict
     k3s:
-      description: C(installed), C(unit), C(running), C(active) (it has started for good), C(own) (written by this collection) and the C(data_dir) it is configured for.
+      description:
+        - C(installed), C(unit), C(running), C(active) (it has started for good), C(own) (written by this collection) and the
+          C(data_dir) that it is configured for.
       type: dict
     joined:
       description: Whether this collection's k3s runs here with O(data_dir).

@@ -149,11 +149,15 @@ def test_something_else_that_listens_counts_as_open(ports: list[Port]) -> None:
     assert without_asking == "open"
 
 
+def hang_up(server: socket.socket) -> None:
+    server.accept()[0].close()
+
+
 def test_something_else_that_hangs_up_counts_as_open(ports: list[Port]) -> None:
     with socket.socket() as server:
         server.bind((HERE, ports[0].number))
         server.listen(1)
-        thread = threading.Thread(target=lambda: server.accept()[0].close())
+        thread = threading.Thread(target=hang_up, args=[server])
         thread.start()
 
         state = ask("gpu1", ports[0])
@@ -242,7 +246,7 @@ def test_addresses_are_checked() -> None:
 
 def test_a_flood_of_idle_connections_does_not_shut_others_out(control: str, ports: list[Port]) -> None:
     start_listener("gpu1", HERE, ports, 30, control)
-    idle = [socket.create_connection((HERE, ports[0].number)) for _ in range(100)]
+    idle = [socket.create_connection((HERE, ports[0].number)) for _number in range(100)]
 
     state = ask("gpu1", ports[0])
 
