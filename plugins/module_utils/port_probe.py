@@ -60,7 +60,8 @@ class Result:
     """What one probe saw.
 
     C(state) is open, wrong_host (another host of the play answered, C(detail) names it), refused (the host answers, nothing
-    listens or a firewall rejects), timeout, unreachable (the network says so), not_tested, failed (C(detail) says why).
+    listens or a firewall rejects), timeout, unreachable (the network says so), no_source (this host lacks the address to
+    ask from), not_tested, failed (C(detail) says why).
     """
 
     host: str
@@ -361,7 +362,11 @@ class _Probe:
         self.sock = socket.socket(_family(check_address(self.target.address)), kind)
         self.sock.setblocking(False)
         if source:
-            self.sock.bind((source, 0))
+            try:
+                self.sock.bind((source, 0))
+            except OSError as error:
+                self._end("no_source", f"{source}: {error.strerror or error}")
+                return
         code = self.sock.connect_ex((self.target.address, self.target.port.number))
         if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))

@@ -116,7 +116,7 @@ unavailable:
 results:
   description:
     - One entry a target's port - C(host), C(address), C(port), C(rtt_ms), C(detail), and C(state).
-    - C(state) is V(open), V(wrong_host), V(refused), V(timeout), V(unreachable), V(not_tested) or V(failed).
+    - C(state) is V(open), V(wrong_host), V(refused), V(timeout), V(unreachable), V(no_source), V(not_tested) or V(failed).
   type: list
   elements: dict
   returned: with O(state=probed)

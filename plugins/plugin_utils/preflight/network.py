@@ -147,8 +147,10 @@ def _placed(host: str, text: str, interface: str, interfaces: Mapping[str, Any])
 
 
 def _nics(interfaces: Mapping[str, Any]) -> list[str]:
+    """Interfaces that may be meant, for a message; in a container every one is virtual, then all but the loopback."""
     virtual = ("veth", "bridge", "vxlan", "dummy", "ifb", "tun", "ipip", "sit", "gre")
-    return [name for name, entry in interfaces.items() if name != "lo" and entry["kind"] not in virtual]
+    names = [name for name in interfaces if name != "lo"]
+    return [name for name in names if interfaces[name]["kind"] not in virtual] or names
 
 
 def _candidates(interfaces: Mapping[str, Any] | None, interface: str) -> str:

@@ -45,10 +45,12 @@ def judge_reachability(
     for source, results in probes.items():
         for result in results:
             host, port, state = result["host"], result["port"], result["state"]
-            if state == "open":
+            if state in ("open", "no_source"):
+                # A host without its own cluster_address has a finding for that.
                 continue
             if state == "wrong_host":
-                strangers[(host, result["address"], result["detail"])].append(source)
+                key = (host, result["address"], result["detail"])
+                strangers[key] += [source] if source not in strangers[key] else []
             elif state == "not_tested" or port in _not_listening(host, listens):
                 untested[host] += [port] if port not in untested[host] else []
             else:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding
+from ansible_collections.infera.baremetal.plugins.module_utils.port_probe import parse_port
 
 GIB = 1024**3
 
@@ -133,6 +134,8 @@ class Settings:
             for name in ("hosts", "pod_cidrs", "service_cidrs", "server_ports", "node_ports", "worker_ports", "waive")
             if given.get(name) is not None
         }
+        for name in ("server_ports", "node_ports", "worker_ports"):
+            known.update({name: [_port(name, text) for text in known[name]]} if name in known else {})
         known.update({name: given[name] for name in ("groups", "addresses", "unread") if given.get(name) is not None})
         known["kubernetes_version"] = str(given.get("kubernetes_version") or "")
         known["images"] = [Image(**{**item, "hosts": tuple(item.get("hosts") or ())}) for item in given.get("images") or []]
@@ -172,6 +175,13 @@ def as_list(value: Any) -> list[str]:
     """A list, or a string with commas, as a list of strings without blanks."""
     items = value.split(",") if isinstance(value, str) else (value or [])
     return [str(item).strip() for item in items if str(item).strip()]
+
+
+def _port(name: str, text: str) -> str:
+    try:
+        return str(parse_port(text))
+    except ValueError as error:
+        raise PreflightInputError(f"preflight_{name}: {error}") from error
 
 
 def _number(name: str, value: Any) -> float:

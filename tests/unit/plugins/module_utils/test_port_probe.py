@@ -191,10 +191,10 @@ def test_a_wrong_address_fails_by_itself_and_looks_no_name_up(ports: list[Port])
     ]
 
 
-def test_a_source_that_is_not_here_fails(ports: list[Port]) -> None:
+def test_a_source_that_is_not_here_says_nothing_of_the_target(ports: list[Port]) -> None:
     (result,) = probe([Target("gpu1", HERE, ports[0])], source="198.51.100.1")
 
-    assert (result.state, result.detail) == ("failed", "Cannot assign requested address")
+    assert (result.state, result.detail) == ("no_source", "198.51.100.1: Cannot assign requested address")
 
 
 def test_five_hundred_targets_with_eight_at_once(control: str, ports: list[Port]) -> None:

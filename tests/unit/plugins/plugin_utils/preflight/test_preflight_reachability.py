@@ -47,6 +47,12 @@ def test_the_fix_names_the_firewall_that_was_found(firewall: list[dict[str, str]
     assert finding.message == "10.1.0.2 8472/udp cannot be reached from gpu1: no answer"
 
 
+def test_a_host_without_its_own_address_says_nothing_of_the_others() -> None:
+    probes = {"gpu1": [result("gpu2", "10250/tcp", "no_source", "10.1.0.1: Cannot assign requested address")]}
+
+    assert judge_reachability(probes, {"gpu2": ANY}, hosts()) == []
+
+
 def test_a_port_that_nobody_reaches_is_one_finding() -> None:
     probes = {f"n{number}": [result("gpu2", "10250/tcp", "timeout")] for number in range(1, 9)}
 
@@ -56,7 +62,8 @@ def test_a_port_that_nobody_reaches_is_one_finding() -> None:
 
 
 def test_an_address_that_leads_elsewhere_is_one_finding_for_all_ports() -> None:
-    probes = {"gpu1": [result("gpu2", "10250/tcp", "wrong_host", "gpu7")]}
+    ports = ("10250/tcp", "8472/udp")
+    probes = {"gpu1": [result("gpu2", port, "wrong_host", "gpu7") for port in ports]}
 
     (finding,) = judge_reachability(probes, {"gpu2": ANY}, hosts())
 

@@ -30,6 +30,11 @@ def test_a_wrong_number_names_its_variable(value: Any, message: str) -> None:
         Settings.parse({"max_skew": value})
 
 
+def test_a_wrong_port_names_its_variable() -> None:
+    with pytest.raises(PreflightInputError, match="preflight_node_ports: '10250' is not a port; write it like 6443/tcp"):
+        Settings.parse({"node_ports": "10250"})
+
+
 def test_ports_follow_the_groups() -> None:
     settings = Settings.parse({"groups": {"k3s_server": ["a"], "decode": ["b"]}})
 
