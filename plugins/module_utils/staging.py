@@ -5,16 +5,26 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import pathlib
 import pwd
 import stat
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TextIO
 
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding, FindingError
 
 #: k3s imports whatever looks like an archive in its images folder; a staged file must look like none.
 SUFFIX = ".staged"
+
+
+#: An import outlives the run that was killed over it; the next one waits for it here.
+LOCK = "/run/infera-images.lock"
+#: Seconds to wait: as long as a large import on a slow disk takes.
+LOCK_SECONDS = 3600
 
 
 @dataclass(frozen=True)
@@ -40,13 +50,52 @@ def prepare(path: str, keep: Iterable[str] = (), owner: str = "", where: str = "
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         if owner:
-            account = pwd.getpwnam(owner)
-            os.chown(path, account.pw_uid, account.pw_gid)
+            _give(path, owner, where)
         _remove(path, keep=set(keep))
         free = os.statvfs(path)
         return Staged(path=path, free_bytes=free.f_bavail * free.f_frsize, files=_files(path))
     except (OSError, KeyError) as error:
         raise FindingError(_unusable(path, str(error), where)) from error
+
+
+@contextlib.contextmanager
+def alone(lock: str = LOCK, where: str = "", seconds: float = LOCK_SECONDS) -> Iterator[None]:
+    """Holds the lock, so that one process at a time works on the node's images. Raises FindingError after C(seconds)."""
+    try:
+        file = open(lock, "a+", encoding="ascii")  # noqa: SIM115
+    except OSError:
+        yield  # who cannot write there cannot change images either, and containerd says so better
+        return
+    with file:
+        _wait(file, seconds, where)
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def _wait(file: TextIO, seconds: float, where: str) -> None:
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            pass
+        if time.monotonic() >= until:
+            file.seek(0)
+            raise FindingError(_busy(file.read() or "unknown", seconds, where))
+        time.sleep(min(0.5, seconds))
+
+
+def _busy(process: str, seconds: float, where: str) -> Finding:
+    return Finding(
+        code="image_import_running",
+        severity="error",
+        message=f"Another import (process {process}) is at work on this host for more than {seconds:.0f} s.",
+        fix="Look what it does; end it if it hangs, then run playbooks/images.yml again.",
+        where=where,
+    )
 
 
 def discard(path: str, keep: Iterable[str] = ()) -> None:
@@ -67,6 +116,24 @@ def _refuse(path: str, where: str) -> None:
             raise FindingError(_unusable(path, "it is not a folder", where))
     except OSError:
         pass  # to be made, or makedirs says better what is wrong
+
+
+def _give(path: str, owner: str, where: str) -> None:
+    """Makes the folder the owner's, and makes sure that the owner can get there."""
+    account = pwd.getpwnam(owner)
+    groups = os.getgrouplist(owner, account.pw_gid)
+    for parent in pathlib.PurePath(path).parents:
+        if account.pw_uid and not _may_enter(os.stat(parent), account.pw_uid, groups):
+            raise FindingError(_unusable(path, f"the account {owner!r} may not enter {str(parent)!r}", where))
+    os.chown(path, account.pw_uid, account.pw_gid)
+
+
+def _may_enter(status: os.stat_result, uid: int, groups: list[int]) -> bool:
+    if status.st_uid == uid:
+        return bool(status.st_mode & stat.S_IXUSR)
+    if status.st_gid in groups:
+        return bool(status.st_mode & stat.S_IXGRP)
+    return bool(status.st_mode & stat.S_IXOTH)
 
 
 def _files(path: str) -> dict[str, int]:
@@ -90,6 +157,6 @@ def _unusable(path: str, reason: str, where: str) -> Finding:
         code="image_staging_unusable",
         severity="error",
         message=f"Archives cannot be staged in {path!r}: {reason}.",
-        fix="Set images_staging_dir to a folder on the large disk, beside containerd's data and outside of agent/images.",
+        fix="Set images_staging_dir to a folder on the large disk, outside of agent/images, that the connecting account can reach.",
         where=where,
     )

@@ -112,7 +112,7 @@ EXAMPLES = r"""
         archive: /srv/images/engine.tar
       - name: docker.io/lab/overlay:v1@sha256:c06d55f43ad42351e2abe97112c9d93f8a0b4c46846074a52b7082308d20fded
         archive: /srv/images/overlay.tar
-    staging_dir: /mnt/data/k3s/agent/.infera-staging
+    staging_dir: /mnt/data/k3s/.infera-staging
 
 - name: Import from an archive that is on the node, say on a shared file system
   infera.baremetal.containerd_image:
@@ -230,8 +230,17 @@ def main() -> None:
     module.exit_json(**result)
 
 
-def perform(options: dict[str, Any], check_mode: bool, runner: Runner = run) -> dict[str, Any]:
-    """What the module does, without Ansible. C(runner) is replaceable in tests."""
+def perform(
+    options: dict[str, Any], check_mode: bool, runner: Runner = run, lock: str = staging.LOCK
+) -> dict[str, Any]:
+    """What the module does, without Ansible. C(runner) and C(lock) are replaceable in tests."""
+    if check_mode or options["state"] == "query":
+        return _perform(options, check_mode, runner)
+    with staging.alone(lock, platform.node()):
+        return _perform(options, check_mode, runner)
+
+
+def _perform(options: dict[str, Any], check_mode: bool, runner: Runner) -> dict[str, Any]:
     host = platform.node()
     step = (options["stage"] or {}).get("step")
     if step == "discard":

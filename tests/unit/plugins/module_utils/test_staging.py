@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
+import time
 
 import pytest
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError
-from ansible_collections.infera.baremetal.plugins.module_utils.staging import discard, file_name, prepare
+from ansible_collections.infera.baremetal.plugins.module_utils.staging import alone, discard, file_name, prepare
 
 DIGEST = "sha256:" + "a" * 64
 
@@ -91,6 +93,53 @@ def test_a_link_is_not_followed(tmp_path):
         prepare(str(tmp_path / "link"))
 
 
+def test_a_folder_that_the_sender_cannot_reach_is_told(tmp_path):
+    """k3s may keep its data-dir for root alone."""
+    closed = tmp_path / "k3s"
+    closed.mkdir(mode=0o700)
+
+    with pytest.raises(FindingError) as refused:
+        prepare(str(closed / "staging"), owner="nobody")
+
+    assert "'nobody' may not enter" in refused.value.findings[0].message
+
+
 def test_an_unknown_owner_is_told(tmp_path):
     with pytest.raises(FindingError, match="nobody-at-all"):
         prepare(str(tmp_path / "s"), owner="nobody-at-all")
+
+
+def test_one_import_at_a_time(tmp_path):
+    lock = str(tmp_path / "lock")
+
+    with alone(lock), pytest.raises(FindingError) as refused, alone(lock, "node1", seconds=0.01):
+        pass
+
+    (finding,) = refused.value.findings
+    assert finding.code == "image_import_running"
+    assert str(os.getpid()) in finding.message
+    with alone(lock, seconds=0):
+        pass  # it is free again
+
+
+def test_the_next_import_waits_for_the_one_before(tmp_path):
+    lock = str(tmp_path / "lock")
+    order = []
+
+    def second():
+        with alone(lock):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with alone(lock):
+        thread.start()
+        time.sleep(0.05)
+        order.append("first")
+    thread.join()
+
+    assert order == ["first", "second"]
+
+
+def test_without_a_place_for_the_lock_the_work_goes_on(tmp_path):
+    with alone(str(tmp_path / "none" / "lock")):
+        pass
