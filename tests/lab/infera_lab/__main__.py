@@ -1,3 +1,5 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The lab's command line: tests/lab/lab --help"""
 
 from __future__ import annotations
@@ -31,14 +33,23 @@ def parser() -> argparse.ArgumentParser:
     )
     actions = main_parser.add_subparsers(dest="action", required=True)
     up = actions.add_parser("up", help="bring the lab up, reusing what stands")
-    up.add_argument("--nodes", type=int, choices=range(1, MAX_NODES + 1), help="how many (default: as many as there are; 2 at first)")
+    up.add_argument(
+        "--nodes",
+        type=int,
+        choices=range(1, MAX_NODES + 1),
+        help="how many (default: as many as there are; 2 at first)",
+    )
     up.add_argument("--fresh", action="store_true", help="take it down first, so that every node is new")
     actions.add_parser("down", help="remove all that `up` made, but not the cache")
     actions.add_parser("status", help="say what stands")
     actions.add_parser("check", help="say what this machine lacks to host the lab")
     actions.add_parser("build", help="fill the cache and stop there")
-    fault = actions.add_parser("fault", help="switch a trouble on or off", formatter_class=argparse.RawDescriptionHelpFormatter,
-                               epilog="\n".join(f"{name:18}{fault.description}" for name, fault in FAULTS.items()))
+    fault = actions.add_parser(
+        "fault",
+        help="switch a trouble on or off",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="\n".join(f"{name:18}{fault.description}" for name, fault in FAULTS.items()),
+    )
     fault.add_argument("name", choices=FAULTS)
     fault.add_argument("switch", choices=["on", "off"])
     fault.add_argument("--node", default="lab2")
@@ -56,7 +67,12 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _act(options, lab)
     except requirements.Unfit as unfit:
-        print("This machine cannot host the lab. It lacks:", *(f"  - {item}" for item in unfit.missing), sep="\n", file=sys.stderr)
+        print(
+            "This machine cannot host the lab. It lacks:",
+            *(f"  - {item}" for item in unfit.missing),
+            sep="\n",
+            file=sys.stderr,
+        )
         return EXIT_UNFIT
     except (LabError, ValueError) as error:
         print(f"lab: {error}", file=sys.stderr)

@@ -1,3 +1,5 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What the lab is built from. Each result lies in the cache under a key made of its inputs, and is shared by all checkouts.
 
 A build works in a folder beside its place and is renamed into it at the end, so a result is whole or not there. Its
@@ -51,8 +53,15 @@ def kubernetes(cache: Path) -> Build:
     """kube-apiserver and its kin, kubectl, and the lab's device plugin, which is compiled against kubelet's own vendor tree."""
     script = LAB / "build" / "kubernetes"
     sources = sorted((LAB / "images" / "device-plugin").glob("*.go"))
-    return Build("Kubernetes 1.20.2 from Debian's source", "kubernetes", key_of([script, *sources]), "8 min", cache, (str(script), "{out}"),
-                 ("golang-1.19-go", "golang-github-modern-go-reflect2-dev", "dpkg-dev", "make", "rsync", "jq"))
+    return Build(
+        "Kubernetes 1.20.2 from Debian's source",
+        "kubernetes",
+        key_of([script, *sources]),
+        "8 min",
+        cache,
+        (str(script), "{out}"),
+        ("golang-1.19-go", "golang-github-modern-go-reflect2-dev", "dpkg-dev", "make", "rsync", "jq"),
+    )
 
 
 def node(cache: Path) -> Build:
@@ -65,8 +74,23 @@ def images(cache: Path, kubernetes_build: Build) -> Build:
     """The OCI archives: engine, overlay, device plugin, pause."""
     script = LAB / "images" / "build.py"
     inputs = sorted(path for path in (LAB / "images").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return Build("the container images", "images", key_of(inputs, kubernetes_build.key), "1 min", cache,
-                 (sys.executable, str(script), "--cache", str(cache), "--kubernetes", str(kubernetes_build.directory), "--out", "{out}"))
+    return Build(
+        "the container images",
+        "images",
+        key_of(inputs, kubernetes_build.key),
+        "1 min",
+        cache,
+        (
+            sys.executable,
+            str(script),
+            "--cache",
+            str(cache),
+            "--kubernetes",
+            str(kubernetes_build.directory),
+            "--out",
+            "{out}",
+        ),
+    )
 
 
 def key_of(files: Sequence[Path], *words: str) -> str:
@@ -111,7 +135,17 @@ def node_image(build: Build, say: Say) -> str:
     ensure([build], say)
     with _locked(build, say):
         if not succeeds("podman", "image", "exists", image):
-            run("podman", "import", "--change", 'CMD ["/sbin/init"]', "--change", "STOPSIGNAL SIGRTMIN+3", build.directory / "rootfs.tar", image, timeout=600)
+            run(
+                "podman",
+                "import",
+                "--change",
+                'CMD ["/sbin/init"]',
+                "--change",
+                "STOPSIGNAL SIGRTMIN+3",
+                build.directory / "rootfs.tar",
+                image,
+                timeout=600,
+            )
     return image
 
 
@@ -138,4 +172,6 @@ def _start(build: Build, lock: int) -> subprocess.Popen[bytes]:
     command = shlex.join([word.replace("{out}", str(out)) for word in build.command])
     # The shell does the rename, not this process, so that a build whose lab was killed still ends well.
     script = f"{command} && mv -T {shlex.quote(str(out))} {shlex.quote(str(build.directory))} && rm -rf {shlex.quote(str(partial))}"
-    return subprocess.Popen(["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, pass_fds=[lock], start_new_session=True)
+    return subprocess.Popen(
+        ["/bin/sh", "-c", script], stdin=subprocess.DEVNULL, pass_fds=[lock], start_new_session=True
+    )

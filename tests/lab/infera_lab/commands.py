@@ -1,13 +1,14 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What the lab does at one's command: come up, go down, say how it is, break something."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 
-from . import build, inventory, k3s, network, nodes, requirements, ssh, state, sysfs
+from . import build, inventory, k3s, network, nodes, requirements, ssh, state
 from .faults import FAULTS
-from .plan import MAX_NODES, RAILS, Lab
+from .plan import RAILS, Lab
 from .progress import Progress
 from .shell import LabError, run
 
@@ -35,19 +36,25 @@ def up(lab: Lab, count: int | None, *, fresh: bool, progress: Progress) -> None:
         inventory.write(lab, plan, images.directory, chosen)
         progress.note(f"k3s is {chosen.version}{' (stand-in)' if chosen.stand_in else ''}")
     with progress.step(f"joining {len(plan)} nodes: namespaces, management network, {RAILS} rails each"):
-        nodes.down(lab, lab.nodes()[len(plan):])
-        network.remove(other.namespace for other in lab.nodes()[len(plan):])
+        nodes.down(lab, lab.nodes()[len(plan) :])
+        network.remove(other.namespace for other in lab.nodes()[len(plan) :])
         network.up(lab, plan)
     with progress.step(f"booting {len(plan)} nodes"):
+        if shortage := nodes.inotify_shortage(plan):
+            progress.note(shortage)
         made = nodes.up(lab, plan, build.node_image(node, progress.note), kubernetes.directory)
         for each in plan:
             # What `up` has not put back by making it anew: the file that fills a disk.
             FAULTS["disk-full"].switch(lab, each, 0, False)
-        progress.note(f"made anew: {', '.join(made) or 'none'}; reused: {', '.join(each.name for each in plan if each.name not in made) or 'none'}")
+        progress.note(
+            f"made anew: {', '.join(made) or 'none'}; reused: {', '.join(each.name for each in plan if each.name not in made) or 'none'}"
+        )
     state.save(lab, state.State(wanted.nodes, complete=True))
     if known and known.faults:
         progress.say(f"switched off: {', '.join(known.faults)}")
-    progress.say(f"the lab {lab.id} is up: {', '.join(each.name for each in plan)}. Look around with tests/lab/enter ssh lab1")
+    progress.say(
+        f"the lab {lab.id} is up: {', '.join(each.name for each in plan)}. Look around with tests/lab/enter ssh lab1"
+    )
 
 
 def make(lab: Lab, progress: Progress) -> tuple[build.Build, build.Build, build.Build]:
@@ -58,16 +65,26 @@ def make(lab: Lab, progress: Progress) -> tuple[build.Build, build.Build, build.
     kubernetes, node = build.kubernetes(lab.cache), build.node(lab.cache)
     images = build.images(lab.cache, kubernetes)
     to_build = [each for each in (kubernetes, node) if not each.built]
-    packages = requirements.missing_packages([*requirements.PACKAGES, *(name for each in to_build for name in each.packages)])
-    with progress.step(f"installing {len(packages)} Debian packages (about 1 min)" if packages else "Debian packages are installed"):
+    packages = requirements.missing_packages(
+        [*requirements.PACKAGES, *(name for each in to_build for name in each.packages)]
+    )
+    with progress.step(
+        f"installing {len(packages)} Debian packages (about 1 min)" if packages else "Debian packages are installed"
+    ):
         if packages:
             progress.note(" ".join(packages))
             requirements.install(packages)
     what = " and ".join(f"{each.title} (about {each.about})" for each in to_build)
-    with progress.step(f"building {what}{', side by side' if len(to_build) > 1 else ''}" if what else "Kubernetes and the node image are cached"):
+    with progress.step(
+        f"building {what}{', side by side' if len(to_build) > 1 else ''}"
+        if what
+        else "Kubernetes and the node image are cached"
+    ):
         build.ensure([kubernetes, node], progress.note)
         build.node_image(node, progress.note)
-    with progress.step("the container images are cached" if images.built else f"building {images.title} (about {images.about})"):
+    with progress.step(
+        "the container images are cached" if images.built else f"building {images.title} (about {images.about})"
+    ):
         build.ensure([images], progress.note)
     return kubernetes, node, images
 
@@ -93,7 +110,9 @@ def status(lab: Lab) -> tuple[bool, list[str]]:
     known = state.load(lab)
     if known is None:
         return False, [f"lab {lab.id}: down"]
-    lines = [f"lab {lab.id}: {'up' if known.complete else 'half made; `up` completes it, `down` removes it'}, {known.nodes} nodes, in {lab.state}"]
+    lines = [
+        f"lab {lab.id}: {'up' if known.complete else 'half made; `up` completes it, `down` removes it'}, {known.nodes} nodes, in {lab.state}"
+    ]
     healthy = known.complete
     for node in lab.nodes(known.nodes):
         container = nodes.inspect(node)
@@ -132,6 +151,9 @@ def _folders(lab: Lab, kubernetes: build.Build, images: build.Build) -> None:
     for name, text in BIN.items():
         (programs / name).write_text(text.format(config=ssh.config(lab)))
         (programs / name).chmod(0o755)
-    for link, target in ((programs / "kubectl", kubernetes.directory / "kubectl"), (lab.state / "images", images.directory)):
+    for link, target in (
+        (programs / "kubectl", kubernetes.directory / "kubectl"),
+        (lab.state / "images", images.directory),
+    ):
         link.unlink(missing_ok=True)
         link.symlink_to(target)

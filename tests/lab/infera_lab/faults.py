@@ -1,3 +1,5 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Troubles that can be switched on and off in a standing lab, one node at a time."""
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ class Fault:
 
 def rail_down(lab: Lab, node: Node, rail: int, on: bool) -> None:
     """The cable of one rail is pulled; the port's state in sysfs follows."""
-    network.set_rail(lab, node, rail, "down" if on else "up")
+    network.set_rail(lab, node, rail, plugged=not on)
     sysfs.set_link(nodes.sysfs_directory(lab, node), node.rails[rail], up=not on)
 
 

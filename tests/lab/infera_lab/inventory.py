@@ -1,3 +1,5 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The git-ignored files that connect inventories/lab with the lab that was built: digests, keys, and nodes three to five."""
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ def write(lab: Lab, nodes: Sequence[Node], images: Path, k3s: K3s) -> None:
     """Write both files; the second only when there are nodes that hosts.yml does not name."""
     listed = json.loads((images / "images.json").read_text())
     variables(lab).parent.mkdir(parents=True, exist_ok=True)
-    _replace(variables(lab), variables_of(lab, listed, images, k3s.version, sha256(k3s.binary), k3s.airgap.name, sha256(k3s.airgap)))
+    _replace(
+        variables(lab),
+        variables_of(lab, listed, images, k3s.version, sha256(k3s.binary), k3s.airgap.name, sha256(k3s.airgap)),
+    )
     extra = nodes[STATIC_NODES:]
     if extra:
         _replace(hosts(lab), hosts_of(extra))
@@ -44,12 +49,21 @@ def hosts(lab: Lab) -> Path:
 
 
 def variables_of(
-    lab: Lab, images: Mapping[str, Mapping[str, str]], directory: Path, version: str, binary_sha256: str, airgap: str, airgap_sha256: str
+    lab: Lab,
+    images: Mapping[str, Mapping[str, str]],
+    directory: Path,
+    version: str,
+    binary_sha256: str,
+    airgap: str,
+    airgap_sha256: str,
 ) -> dict[str, Any]:
     """The content of generated.yml. Paths are absolute: playbooks also run from the built collection, in another folder."""
     return {
         "lab_id": lab.id,
-        "lab_images": {key.replace("-", "_"): {"name": image["name"], "archive": str(directory / image["archive"])} for key, image in images.items()},
+        "lab_images": {
+            key.replace("-", "_"): {"name": image["name"], "archive": str(directory / image["archive"])}
+            for key, image in images.items()
+        },
         "lab_k3s": {
             "version": version,
             "directory": str(lab.state / "k3s"),
@@ -58,15 +72,20 @@ def variables_of(
             "airgap_sha256": airgap_sha256,
         },
         "lab_ssh_key": str(ssh.key(lab)),
-        # Two labs have the same addresses. Ansible names its sockets by address: in one folder, a task could reach the other lab's node.
+        # Two labs have the same addresses, and Ansible names its sockets by address:
+        # in one folder, a task could reach the other lab's node.
         "ansible_control_path_dir": str(lab.runtime),
-        "ansible_ssh_common_args": f"-o UserKnownHostsFile={ssh.known_hosts(lab)} -o GlobalKnownHostsFile=/dev/null -o StrictHostKeyChecking=yes -o IdentitiesOnly=yes",
+        "ansible_ssh_common_args": f"-o UserKnownHostsFile={ssh.known_hosts(lab)} -o GlobalKnownHostsFile=/dev/null "
+        "-o StrictHostKeyChecking=yes -o IdentitiesOnly=yes",
     }
 
 
 def hosts_of(nodes: Sequence[Node]) -> dict[str, Any]:
     """Further agents, without a serving role."""
-    entries = {node.name: {"ansible_host": str(node.management.ip), "cluster_address": str(node.management.ip)} for node in nodes}
+    entries = {
+        node.name: {"ansible_host": str(node.management.ip), "cluster_address": str(node.management.ip)}
+        for node in nodes
+    }
     return {"k3s_agent": {"hosts": entries}}
 
 

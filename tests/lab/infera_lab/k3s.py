@@ -1,3 +1,5 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The k3s that the lab's nodes get: the stand-in, or a real one.
 
 LAB_K3S=/path/to/k3s        takes this binary; LAB_K3S_AIRGAP=/path/to/k3s-airgap-images-amd64.tar[.zst|.gz] its images
@@ -105,7 +107,9 @@ def _fetch(url: str) -> bytes:
         with urllib.request.urlopen(url, timeout=60) as answer:
             return answer.read()
     except (urllib.error.URLError, TimeoutError) as error:
-        raise LabError(f"LAB_K3S: cannot download {url}: {error}. Give a binary instead (LAB_K3S=/path/to/k3s), or leave it out for the stand-in") from error
+        raise LabError(
+            f"LAB_K3S: cannot download {url}: {error}. Give a binary instead (LAB_K3S=/path/to/k3s), or leave it out for the stand-in"
+        ) from error
 
 
 def _place(source: Path, target: Path, mode: int) -> None:

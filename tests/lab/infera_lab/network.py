@@ -1,8 +1,10 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The lab's network. Every link is made inside a namespace of the lab: the machine's own never sees one.
 
-    ctl   bridge mgmt0 10.77.0.1, one port per node's eth0                    (Ansible and kubectl run here)
-    fab   bridge wan0 203.0.114.1, one port per node's pub0; it leads nowhere
-          one veth per rail, fd00:77:RAIL:NODE::1, and the only routes between rails
+ctl   bridge mgmt0 10.77.0.1, one port per node's eth0                    (Ansible and kubectl run here)
+fab   bridge wan0 203.0.114.1, one port per node's pub0; it leads nowhere
+      one veth per rail, fd00:77:RAIL:NODE::1, and the only routes between rails
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from .plan import DOCKER, Lab, Node, mac
+from .plan import DOCKER, Lab, Node, Rail, mac
 from .shell import lines, output, output_json, run, succeeds
 
 NAMESPACES = Path("/run/netns")
@@ -62,9 +64,10 @@ def namespaces(lab: Lab) -> list[str]:
     return sorted(path.name for path in NAMESPACES.glob(f"{lab.id}-*"))
 
 
-def set_rail(lab: Lab, node: Node, rail: int, state: str) -> None:
-    """`state` is up or down: the fabric's end of a rail's cable. The node's netdev loses its carrier and keeps its address."""
-    run("ip", "-n", lab.fabric_namespace, "link", "set", node.rails[rail].fabric_port, state)
+def set_rail(lab: Lab, node: Node, rail: int, *, plugged: bool) -> None:
+    """The cable of a rail, at the fabric's end. Without it the node's netdev has no carrier and keeps its address."""
+    port = node.rails[rail].fabric_port
+    _batch(lab.fabric_namespace, _fabric_port(node.rails[rail]) if plugged else [f"link set {port} down"])
 
 
 def set_rail_route(node: Node, rail: int, *, present: bool) -> None:
@@ -128,36 +131,70 @@ def _connect(lab: Lab, node: Node) -> None:
         if nic.name in inside and port in present:
             continue
         run("ip", "-n", namespace, "link", "delete", port, check=False)
-        run("ip", "-n", namespace, "link", "add", port, "address", port_mac, "mtu", str(nic.mtu), "type", "veth",
-            "peer", "name", nic.name, "address", nic.mac, "mtu", str(nic.mtu), "netns", node.namespace)
+        run(
+            "ip",
+            "-n",
+            namespace,
+            "link",
+            "add",
+            port,
+            "address",
+            port_mac,
+            "mtu",
+            str(nic.mtu),
+            "type",
+            "veth",
+            "peer",
+            "name",
+            nic.name,
+            "address",
+            nic.mac,
+            "mtu",
+            str(nic.mtu),
+            "netns",
+            node.namespace,
+        )
     if "docker0" not in inside:
         run("ip", "-n", node.namespace, "link", "add", "docker0", "address", mac(7, node.number), "type", "bridge")
 
 
 def _configure(lab: Lab, node: Node) -> None:
-    _batch(lab.controller_namespace, [f"link set {node.management_port} master mgmt0", f"link set {node.management_port} up"])
-    _batch(lab.fabric_namespace, [
-        f"link set {node.decoy_port} master wan0",
-        f"link set {node.decoy_port} up",
-        *(f"address replace {rail.gateway} dev {rail.fabric_port} nodad" for rail in node.rails),
-        *(f"link set {rail.fabric_port} up" for rail in node.rails),
-    ])
+    _batch(
+        lab.controller_namespace,
+        [f"link set {node.management_port} master mgmt0", f"link set {node.management_port} up"],
+    )
+    _batch(
+        lab.fabric_namespace,
+        [
+            f"link set {node.decoy_port} master wan0",
+            f"link set {node.decoy_port} up",
+            *(command for rail in node.rails for command in _fabric_port(rail)),
+        ],
+    )
     # A rail's address and table must be as they were when the link comes back after a set-down inside the node.
     _sysctl(node.namespace, "net.ipv6.conf.all.keep_addr_on_down=1", "net.ipv6.conf.default.keep_addr_on_down=1")
-    _batch(node.namespace, [
-        *(f"link set {nic.name} up" for nic in node.nics),
-        f"address replace {node.management} dev eth0",
-        f"address replace {node.decoy} dev pub0",
-        f"address replace {DOCKER} dev docker0",
-        "link set docker0 up",
-        f"route replace default via {lab.decoy_gateway.ip} dev pub0",
-        *(f"address replace {rail.address} dev {rail.netdev} nodad" for rail in node.rails),
-    ])
+    _batch(
+        node.namespace,
+        [
+            *(f"link set {nic.name} up" for nic in node.nics),
+            f"address replace {node.management} dev eth0",
+            f"address replace {node.decoy} dev pub0",
+            f"address replace {DOCKER} dev docker0",
+            "link set docker0 up",
+            f"route replace default via {lab.decoy_gateway.ip} dev pub0",
+            *(f"address replace {rail.address} dev {rail.netdev} nodad" for rail in node.rails),
+        ],
+    )
     _batch(node.namespace, [_rail_route(node, rail.index) for rail in node.rails], "-6")
     rules = json.loads(output("ip", "-n", node.namespace, "-6", "-j", "rule"))
     present = {(rule.get("src"), rule.get("table")) for rule in rules}
     missing = [rail for rail in node.rails if (str(rail.prefix.network_address), str(rail.table)) not in present]
     _batch(node.namespace, [f"rule add from {rail.prefix} table {rail.table}" for rail in missing], "-6")
+
+
+def _fabric_port(rail: Rail) -> list[str]:
+    # In this order: a link that is set down loses its IPv6 addresses.
+    return [f"link set {rail.fabric_port} up", f"address replace {rail.gateway} dev {rail.fabric_port} nodad"]
 
 
 def _rail_route(node: Node, index: int) -> str:

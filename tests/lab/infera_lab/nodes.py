@@ -1,7 +1,10 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The nodes: systemd containers that boot, run sshd and look like hosts."""
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import io
 import json
@@ -19,6 +22,7 @@ from .shell import LabError, output, run, succeeds
 
 DISK_BYTES = 40 << 30  # sparse: it takes what is written to it
 BOOT_SECONDS = 90
+INOTIFY_INSTANCES = 12  # of a node: 6 for systemd and D-Bus, 6 to 7 for kubelet, containerd and controllers
 SPECIFICATION = "infera-lab.specification"
 
 
@@ -70,7 +74,9 @@ def inspect(node: Node) -> Container | None:
     if done.returncode != 0:
         return Container("broken")
     known = json.loads(done.stdout)[0]
-    return Container(known["State"]["Status"], known["State"]["Pid"], (known["Config"]["Labels"] or {}).get(SPECIFICATION, ""))
+    return Container(
+        known["State"]["Status"], known["State"]["Pid"], (known["Config"]["Labels"] or {}).get(SPECIFICATION, "")
+    )
 
 
 def disk_up(lab: Lab, node: Node) -> None:
@@ -86,7 +92,18 @@ def disk_up(lab: Lab, node: Node) -> None:
         partial.unlink(missing_ok=True)
         with partial.open("wb") as handle:
             handle.truncate(DISK_BYTES)
-        run("mkfs.ext4", "-q", "-F", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1,nodiscard", "-L", f"{node.name}-data", partial)
+        run(
+            "mkfs.ext4",
+            "-q",
+            "-F",
+            "-m",
+            "0",
+            "-E",
+            "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
+            "-L",
+            f"{node.name}-data",
+            partial,
+        )
         partial.rename(file)
     _detach(file)
     # discard: what the node deletes goes back to the machine.
@@ -108,7 +125,9 @@ def disk_down(lab: Lab, node: Node) -> None:
         if not succeeds("umount", directory):
             time.sleep(0.5)
     else:
-        raise LabError(f"{directory} is in use and cannot be unmounted: close what has files open there (fuser -vm {directory}) and run it again")
+        raise LabError(
+            f"{directory} is in use and cannot be unmounted: close what has files open there (fuser -vm {directory}) and run it again"
+        )
     _detach(directory.with_name("data.ext4"))
     for leftover in directory.parent.glob("data.*"):
         leftover.unlink()
@@ -149,19 +168,47 @@ def _create_command(lab: Lab, node: Node, image: str, kubernetes: Path) -> list[
     processes = resource.getrlimit(resource.RLIMIT_NPROC)[1]
     processes = 1 << 15 if processes == resource.RLIM_INFINITY else min(processes, 1 << 15)
     return [
-        "podman", "create", "--name", node.container, "--hostname", node.name,
+        "podman",
+        "create",
+        "--name",
+        node.container,
+        "--hostname",
+        node.name,
         # crun refuses the hybrid cgroup layout; without a cgroup namespace of its own, runc in the node cannot mount cgroups for pods.
-        "--runtime", "runc", "--privileged", "--cgroupns", "private",
+        "--runtime",
+        "runc",
+        "--privileged",
+        "--cgroupns",
+        "private",
         # podman's systemd mode binds the machine's own name=systemd hierarchy over the namespace's (podman 4.3, cgroup v1): the node's
         # systemd would then make its cgroups in the machine's root. What else that mode does is written out here.
-        "--systemd=false", "--stop-signal", "SIGRTMIN+3", "--env", "container=podman",
-        "--tmpfs", "/run:rw,mode=755", "--tmpfs", "/run/lock", "--tmpfs", "/tmp",
-        "--ulimit", f"nofile={files}:{files}", "--ulimit", f"nproc={processes}:{processes}",
+        "--systemd=false",
+        "--stop-signal",
+        "SIGRTMIN+3",
+        "--env",
+        "container=podman",
+        "--tmpfs",
+        "/run:rw,mode=755",
+        "--tmpfs",
+        "/run/lock",
+        "--tmpfs",
+        "/tmp",
+        "--ulimit",
+        f"nofile={files}:{files}",
+        "--ulimit",
+        f"nproc={processes}:{processes}",
         # A named namespace outlives the container's restarts, and its links with it.
-        "--network", f"ns:/run/netns/{node.namespace}", "--dns", "none", "--no-hosts",
-        "--volume", f"{disk_directory(lab, node)}:/mnt/data",
-        "--volume", f"{kubernetes}:/opt/lab/kubernetes:ro",
-        "--volume", f"{sysfs_directory(lab, node)}:/opt/lab/sysfs:ro",
+        "--network",
+        f"ns:/run/netns/{node.namespace}",
+        "--dns",
+        "none",
+        "--no-hosts",
+        "--volume",
+        f"{disk_directory(lab, node)}:/mnt/data",
+        "--volume",
+        f"{kubernetes}:/opt/lab/kubernetes:ro",
+        "--volume",
+        f"{sysfs_directory(lab, node)}:/opt/lab/sysfs:ro",
         image,
     ]
 
@@ -203,6 +250,32 @@ def _remove(node: Node) -> None:
         run("podman", "rm", "--force", "--time", "2", node.container, check=attempt == 2)
 
 
+def inotify_shortage(nodes: Sequence[Node]) -> str | None:
+    """A warning when the nodes that do not run yet will find too few inotify instances; systemd and kubelet die without."""
+    starting = 0
+    for node in nodes:
+        known = inspect(node)
+        starting += not (known and known.status == "running")
+    if not starting:
+        return None
+    limit = int(Path("/proc/sys/fs/inotify/max_user_instances").read_text())
+    used = sum(1 for descriptor in glob.iglob("/proc/[0-9]*/fd/*") if _link(descriptor) == "anon_inode:inotify")
+    if used + starting * INOTIFY_INSTANCES <= limit:
+        return None
+    return (
+        f"warning: {used} of this machine's {limit} inotify instances are in use, "
+        f"and {starting} nodes with Kubernetes take {starting * INOTIFY_INSTANCES} more: "
+        "take other labs down, or raise fs.inotify.max_user_instances"
+    )
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""
+
+
 def _wait(lab: Lab, node: Node, accepted: Sequence[str]) -> None:
     deadline = time.monotonic() + BOOT_SECONDS
     answer = "no answer"
@@ -214,5 +287,10 @@ def _wait(lab: Lab, node: Node, accepted: Sequence[str]) -> None:
         if answer == "degraded":
             failed = run(*ssh.command(lab, node), "systemctl --failed --no-legend --plain", check=False).stdout.strip()
             raise LabError(f"{node.name} booted with failed units:\n{failed}")
+        known = inspect(node)
+        if known is None or known.status != "running":
+            answer = "its init has ended"
+            break
         time.sleep(0.3)
-    raise LabError(f"{node.name} did not boot within {BOOT_SECONDS} s ({answer}). Its log: podman logs {node.container}")
+    hint = inotify_shortage([node]) or f"its console: podman logs {node.container}"
+    raise LabError(f"{node.name} did not boot ({answer}); {hint}")

@@ -1,3 +1,5 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Names and addresses of a lab. Pure: everything follows from the checkout's path and a node's number."""
 
 from __future__ import annotations
@@ -85,8 +87,16 @@ class Rail:
     @property
     def nic(self) -> Nic:
         # Two sockets with four cards each, as on an eight-GPU server.
-        return Nic(self.netdev, mac(3, self.node, self.index), RAIL_MTU, f"0000:{0x05 + 0x10 * self.index:02x}:00.0",
-                   PENSANDO, "0x1002", self.index // (RAILS // 2), 400_000)
+        return Nic(
+            self.netdev,
+            mac(3, self.node, self.index),
+            RAIL_MTU,
+            f"0000:{0x05 + 0x10 * self.index:02x}:00.0",
+            PENSANDO,
+            "0x1002",
+            self.index // (RAILS // 2),
+            400_000,
+        )
 
     @property
     def link_local(self) -> ipaddress.IPv6Address:

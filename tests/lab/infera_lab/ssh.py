@@ -1,3 +1,5 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """Keys and configuration of ssh. Users, Ansible and the lab itself reach a node in one and the same way."""
 
 from __future__ import annotations
@@ -42,14 +44,27 @@ def up(lab: Lab) -> None:
     _ensure_key(key(lab), "infera lab")
     for node in lab.nodes():
         _ensure_key(host_key(lab, node), node.name)
-    known_hosts(lab).write_text(known_hosts_text(lab.nodes(), [host_key(lab, node).with_suffix(".pub").read_text() for node in lab.nodes()]))
+    known_hosts(lab).write_text(
+        known_hosts_text(lab.nodes(), [host_key(lab, node).with_suffix(".pub").read_text() for node in lab.nodes()])
+    )
     config(lab).write_text(config_text(lab))
 
 
 def command(lab: Lab, node: Node) -> list[str]:
     """ssh to a node without a shared connection, to be followed by the remote command."""
-    return [*within(lab.controller_namespace), "ssh", "-F", str(config(lab)),
-            "-o", "ControlMaster=no", "-o", "ControlPath=none", "-o", "ConnectTimeout=3", node.name]
+    return [
+        *within(lab.controller_namespace),
+        "ssh",
+        "-F",
+        str(config(lab)),
+        "-o",
+        "ControlMaster=no",
+        "-o",
+        "ControlPath=none",
+        "-o",
+        "ConnectTimeout=3",
+        node.name,
+    ]
 
 
 def close_connections(lab: Lab) -> None:
@@ -64,7 +79,10 @@ def close_connections(lab: Lab) -> None:
 
 def config_text(lab: Lab) -> str:
     """The ssh configuration file."""
-    blocks = [f"Host {node.name} {node.management.ip}\n    HostName {node.management.ip}\n    HostKeyAlias {node.management.ip}\n" for node in lab.nodes()]
+    blocks = [
+        f"Host {node.name} {node.management.ip}\n    HostName {node.management.ip}\n    HostKeyAlias {node.management.ip}\n"
+        for node in lab.nodes()
+    ]
     common = f"""Host *
     User root
     IdentityFile {key(lab)}
@@ -74,6 +92,8 @@ def config_text(lab: Lab) -> str:
     StrictHostKeyChecking yes
     LogLevel ERROR
     ConnectTimeout 5
+    ServerAliveInterval 5
+    ServerAliveCountMax 2
     ControlMaster auto
     ControlPath {lab.runtime}/%C
     ControlPersist 60
@@ -83,7 +103,10 @@ def config_text(lab: Lab) -> str:
 
 def known_hosts_text(nodes: Sequence[Node], public_keys: Sequence[str]) -> str:
     """One line per node, by name and address."""
-    return "".join(f"{node.name},{node.management.ip} {' '.join(public.split()[:2])}\n" for node, public in zip(nodes, public_keys, strict=True))
+    return "".join(
+        f"{node.name},{node.management.ip} {' '.join(public.split()[:2])}\n"
+        for node, public in zip(nodes, public_keys, strict=True)
+    )
 
 
 def _ensure_key(path: Path, comment: str) -> None:

@@ -1,3 +1,5 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """What a lab remembers of itself between two commands: how many nodes it has, and which faults are on."""
 
 from __future__ import annotations

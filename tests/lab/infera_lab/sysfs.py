@@ -1,3 +1,5 @@
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 """The fixture tree of a node: what /sys would show if its eight RDMA cards and eight GPUs were there.
 
 It agrees with the interfaces that the node really has, since both come from the plan. The kernel's layout is kept where
