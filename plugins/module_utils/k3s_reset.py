@@ -283,8 +283,9 @@ def _is_ours(data_dir: str, system: System) -> bool:
 
 
 def _is_ours_without_config(data_dir: str, units: list[str], system: System) -> bool:
-    present = [name for name in DATA_DIR_ENTRIES if system.exists(f"{data_dir}/{name}")]
-    early = present == ["agent"] and set(system.names(f"{data_dir}/agent")) <= set(EARLY_ENTRIES)
+    mounted = {mount.target for mount in _mounts(system)}
+    present = [name for name in DATA_DIR_ENTRIES if _has_content(f"{data_dir}/{name}", mounted, system)]
+    early = present == ["agent"] and set(system.names(f"{data_dir}/agent")) <= {*EARLY_ENTRIES, LOST_AND_FOUND}
     if present and not early:
         raise FindingError(
             Finding(
@@ -296,6 +297,11 @@ def _is_ours_without_config(data_dir: str, units: list[str], system: System) -> 
             )
         )
     return bool(units) or early
+
+
+def _has_content(path: str, mounted: Iterable[str], system: System) -> bool:
+    """Whether there is something to remove: a file, a folder, or what is in the root of a mount."""
+    return system.exists(path) and not (path in mounted and set(system.names(path)) <= {LOST_AND_FOUND})
 
 
 def _refuse_unsafe(data_dir: str, system: System) -> None:
@@ -429,16 +435,16 @@ def _has_equivalence(data_dir: str, system: System) -> bool:
 
 def _plan_paths(plan: Plan, data_dir: str, system: System) -> None:
     """Fill in C(paths), C(keep_root) and C(stays)."""
-    mounted = {mount.target for mount in _mounts(system)}
+    # Those that stay: the pods' own are unmounted before anything is removed.
+    mounted = {mount.target for mount in _mounts(system)} - set(plan.mounts)
     gone: set[str] = set()
 
     def add(*paths: str) -> None:
         for path in paths:
-            root_of_mount = path in mounted and path not in plan.mounts
-            if not system.exists(path) or (root_of_mount and set(system.names(path)) <= {LOST_AND_FOUND}):
+            if not _has_content(path, mounted, system):
                 continue
             plan.paths.append(path)
-            if root_of_mount:
+            if path in mounted:
                 plan.keep_root.add(path)
             else:
                 gone.add(path)
