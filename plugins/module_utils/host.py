@@ -507,14 +507,21 @@ def parse_interfaces(text: str) -> Optional[Dict[str, Dict[str, Any]]]:
 
 def read_listeners(host: Host, ports: Sequence[str] = ()) -> List[Listener]:
     """Sockets that hold a port, with the process where it can be seen. C(ports) (C(6443/tcp)) limits it."""
+    found = _sockets(host, ports)
+    owners = _socket_owners(host, {entry.inode for entry in found if entry.inode})
+    if any(entry.inode not in owners for entry in found):
+        # A socket may have closed, or changed hands, while processes were looked through: look again, once.
+        found = _sockets(host, ports)
+        owners.update(_socket_owners(host, {entry.inode for entry in found if entry.inode} - set(owners)))
+    return [_with_owner(host, entry, owners.get(entry.inode)) for entry in found]
+
+
+def _sockets(host: Host, ports: Sequence[str]) -> List[Listener]:
     found = []
     for protocol in ("tcp", "udp"):
         for table in (protocol, protocol + "6"):
             found += parse_sockets(host.read("/proc/net/" + table) or "", protocol)
-    if ports:
-        found = [entry for entry in found if f"{entry.port}/{entry.protocol}" in ports]
-    owners = _socket_owners(host, {entry.inode for entry in found if entry.inode})
-    return [_with_owner(host, entry, owners.get(entry.inode)) for entry in found]
+    return [entry for entry in found if not ports or f"{entry.port}/{entry.protocol}" in ports]
 
 
 def parse_sockets(text: str, protocol: str) -> List[Listener]:

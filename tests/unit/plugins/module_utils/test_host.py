@@ -15,7 +15,14 @@ from typing import Any
 
 import pytest
 from ansible_collections.infera.baremetal.plugins.module_utils import host as module
-from ansible_collections.infera.baremetal.plugins.module_utils.host import Host, Mount, Wanted, mount_of, read_host
+from ansible_collections.infera.baremetal.plugins.module_utils.host import (
+    Host,
+    Mount,
+    Wanted,
+    mount_of,
+    read_host,
+    read_listeners,
+)
 
 LAYOUTS = Path(__file__).parent / "host_layouts"
 PORTS = ("6443/tcp", "10250/tcp", "8472/udp", "30000/tcp", "8998/tcp")
@@ -175,6 +182,22 @@ def test_addresses_of_the_socket_tables_are_in_host_byte_order() -> None:
     (listener,) = module.parse_sockets(table, "tcp")
 
     assert (listener.address, listener.port, listener.inode) == ("2001:db8::1", 8080, 42)
+
+
+def test_a_socket_that_closes_meanwhile_is_not_reported(tmp_path: Path) -> None:
+    host = lay_out("ubuntu2204_kubeadm", tmp_path)
+    (tmp_path / "proc/77/fd/9").unlink()
+    table, tables = tmp_path / "proc/net/tcp", iter([(tmp_path / "proc/net/tcp").read_text(), "head\n"])
+    read = host.read
+
+    def read_changing(path: str, quiet: bool = False) -> Any:
+        if path == "/proc/net/tcp":
+            table.write_text(next(tables))
+        return read(path, quiet)
+
+    host.read = read_changing
+
+    assert [(entry.port, entry.protocol) for entry in read_listeners(host, PORTS)] == [(8472, "udp")]
 
 
 def test_a_missing_program_and_a_hanging_one_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
