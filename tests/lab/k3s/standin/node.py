@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import http.client
 import secrets
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +58,8 @@ def join(
         node: dict[str, Any] = api.get(f"{_NODES}/{settings.node_name}") or {}
         return node.get("spec", {}).get("podCIDR", "")
 
+    # A node that rejoins is known to the API before its kubelet works.
+    children.wait_for("kubelet", _kubelet_healthy)
     children.wait_for(f"node {settings.node_name}", lambda: bool(pod_cidr()))
     files.write_json(
         settings.data_dir / "agent/etc/cni/net.d/10-flannel.conflist", network.cni_configuration(pod_cidr()), 0o644
@@ -190,6 +193,17 @@ def _start_kubelet(children: Children, settings: Settings, cluster: dict[str, st
         # The kubelet's registry credential provider else asks 169.254.169.254, which takes seconds and has no place in a lab.
         environment={"AWS_EC2_METADATA_DISABLED": "true"},
     )
+
+
+def _kubelet_healthy() -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", 10248, timeout=2)
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _start_kube_proxy(children: Children, settings: Settings, cluster: dict[str, str], masquerade_all: bool) -> None:
