@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -56,11 +55,12 @@ def test_a_build_whose_lab_is_killed_ends_well_and_the_next_lab_waits_for_it(tmp
     thing = shell_build(tmp_path, f'mkdir "$1" && touch {tmp_path}/begun && sleep 1 && echo built >> {tmp_path}/log')
     words = [thing.title, thing.name, thing.key, thing.about]
     program = (
-        "import pathlib\n"
-        "from ansible_collections.infera.baremetal.tests.lab.infera_lab import build\n"
+        "import pathlib, sys\n"
+        f"sys.path.insert(0, {str(build.LAB)!r})\n"
+        "from infera_lab import build\n"
         f"build.ensure([build.Build(*{words!r}, pathlib.Path({str(tmp_path)!r}), {thing.command!r})], print)\n"
     )
-    lab = subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    lab = subprocess.Popen([sys.executable, "-c", program])
     deadline = time.monotonic() + 20
     while not (tmp_path / "begun").exists() and time.monotonic() < deadline:
         time.sleep(0.05)
