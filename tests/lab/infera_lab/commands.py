@@ -110,21 +110,20 @@ def status(lab: Lab) -> tuple[bool, list[str]]:
     known = state.load(lab)
     if known is None:
         return False, [f"lab {lab.id}: down"]
-    lines = [
-        f"lab {lab.id}: {'up' if known.complete else 'half made; `up` completes it, `down` removes it'}, {known.nodes} nodes, in {lab.state}"
-    ]
+    lines = []
     healthy = known.complete
     for node in lab.nodes(known.nodes):
         container = nodes.inspect(node)
-        status_word = container.status if container else "missing"
+        word = container.status if container else "missing"
         answer = "no answer"
-        if status_word == "running":
+        if word == "running":
             done = run(*ssh.command(lab, node), "systemctl is-system-running", check=False, timeout=30)
             answer = done.stdout.strip() or "no answer"
         healthy = healthy and answer in ("running", "degraded")
-        lines.append(f"  {node.name}  {node.management.ip}  container {status_word}, systemd: {answer}")
+        lines.append(f"  {node.name}  {node.management.ip}  container {word}, systemd: {answer}")
     lines.append(f"  faults: {', '.join(known.faults) or 'none'}")
-    return healthy, lines
+    head = "up" if healthy else "not as it should be; `up` mends it, `down` removes it"
+    return healthy, [f"lab {lab.id}: {head}", *lines]
 
 
 def fault(lab: Lab, name: str, node_name: str, rail: int, *, on: bool) -> str:

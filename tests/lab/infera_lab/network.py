@@ -171,8 +171,6 @@ def _configure(lab: Lab, node: Node) -> None:
             *(command for rail in node.rails for command in _fabric_port(rail)),
         ],
     )
-    # A rail's address and table must be as they were when the link comes back after a set-down inside the node.
-    _sysctl(node.namespace, "net.ipv6.conf.all.keep_addr_on_down=1", "net.ipv6.conf.default.keep_addr_on_down=1")
     _batch(
         node.namespace,
         [
