@@ -60,6 +60,8 @@ TIME_UNITS = (
 )
 RUNNING = ("active", "activating", "reloading")
 KUBELET_NAMES = ("kubelet", "kubelite")
+# What k3s calls itself once it runs; plain "k3s" is also the first moment of `k3s kubectl` and the like.
+K3S_NAMES = ("k3s-server", "k3s-agent")
 NETWORK_FILESYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "lustre", "gpfs", "beegfs", "9p", "afs")
 
 _SYMLINK_LIMIT = 40
@@ -664,7 +666,7 @@ def _kubernetes_processes(host: Host) -> List[Dict[str, Any]]:
     found = []
     for pid in _pids(host):
         name = _process_name(host, pid)
-        if name in KUBELET_NAMES or name == "k3s" or name.startswith("k3s-"):
+        if name in KUBELET_NAMES + K3S_NAMES:
             found.append({"pid": pid, "process": name, "unit": _process_unit(host, pid)})
     return found
 
@@ -674,7 +676,7 @@ def read_k3s(host: Host, units: Units, processes: Sequence[Dict[str, Any]]) -> D
     names = [name for name in K3S_UNITS if units.get(name, {}).get("LoadState") == "loaded" or _unit_file(host, name)]
     texts = [_unit_text(host, name, units) for name in names]
     config = _config_texts(host)
-    stray = [entry for entry in processes if entry["process"].startswith("k3s") and not _of_k3s(entry["unit"])]
+    stray = [entry for entry in processes if entry["process"] in K3S_NAMES and not _of_k3s(entry["unit"])]
     states = [units.get(name, {}).get("ActiveState") for name in names]
     installed = bool(names or config or stray)
     marked = texts or config
