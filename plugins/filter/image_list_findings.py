@@ -21,6 +21,10 @@ options:
     description: The inventory's groups, with their hosts.
     type: dict
     required: true
+  archives:
+    description: Whether the archives are on the controller; then each must be there and hold the digest that its name pins.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -43,9 +47,9 @@ from ansible_collections.infera.baremetal.plugins.plugin_utils.image_list import
 
 
 def image_list_findings(
-    images: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]
+    images: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]], archives: bool = False
 ) -> list[dict[str, str]]:
-    return [finding.to_dict() for finding in list_findings(images, groups)]
+    return [finding.to_dict() for finding in list_findings(images, groups, archives)]
 
 
 class FilterModule:

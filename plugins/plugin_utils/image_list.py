@@ -5,17 +5,27 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding, FindingError
-from ansible_collections.infera.baremetal.plugins.module_utils.image_reference import parse_all
+from ansible_collections.infera.baremetal.plugins.module_utils.image_reference import parse, parse_all
+from ansible_collections.infera.baremetal.plugins.module_utils.oci_archive import OciArchive
+from ansible_collections.infera.baremetal.plugins.plugin_utils.archive_check import WHERE
 
 VARIABLE = "images_list"
 
 
-def list_findings(images: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]]) -> list[Finding]:
-    """Everything that is wrong with the list: names, digests, conflicts, groups that do not exist."""
+def list_findings(
+    images: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]], archives: bool = False
+) -> list[Finding]:
+    """Everything that is wrong with the list: names, digests, conflicts, groups that do not exist.
+
+    With C(archives) the archives are on this machine and are held against the names: that they are there, and that
+    their index names the pinned digest. The blobs are hashed later, when an archive is used.
+    """
     findings: list[Finding] = []
     try:
         parse_all((str(image.get("name", "")), f"{VARIABLE}[{index}].name") for index, image in enumerate(images))
@@ -26,7 +36,20 @@ def list_findings(images: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequ
         findings.extend(
             _unknown(name, f"{VARIABLE}[{index}].hosts", known) for name in _hosts(image) if name not in known
         )
+    if archives and not findings:
+        for image in images:
+            if image.get("archive"):
+                findings.extend(_archive_findings(str(image["archive"]), str(image["name"])))
     return findings
+
+
+def _archive_findings(path: str, name: str) -> list[Finding]:
+    try:
+        with closing(OciArchive(os.path.realpath(path), WHERE)) as archive:
+            archive.image(parse(name))
+    except FindingError as error:
+        return error.findings
+    return []
 
 
 def for_host(images: Iterable[Mapping[str, Any]], host: str, groups: Iterable[str]) -> list[dict[str, str]]:

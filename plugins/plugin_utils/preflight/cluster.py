@@ -24,7 +24,9 @@ from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.setting
 def _groups(hosts: Mapping[str, Facts], settings: Settings) -> Iterator[Finding]:
     servers, agents = settings.members("k3s_server"), settings.members("k3s_agent")
     if not servers:
-        yield Finding("no_server", "error", "the group k3s_server has no host", "Put one host into k3s_server.", "inventory")
+        yield Finding(
+            "no_server", "error", "the group k3s_server has no host", "Put one host into k3s_server.", "inventory"
+        )
     if len(servers) > 1:
         yield Finding(
             "several_servers",

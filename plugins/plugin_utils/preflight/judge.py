@@ -32,7 +32,9 @@ def merge(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for finding in findings:
         key = tuple(finding[name] for name in ("code", "severity", "message", "fix"))
         if key in merged:
-            merged[key]["where"] += f", {finding['where']}"
+            places = merged[key]["where"].split(", ")
+            if finding["where"] not in places:
+                merged[key]["where"] = ", ".join([*places, finding["where"]])
         else:
             merged[key] = dict(finding)
     return list(merged.values())

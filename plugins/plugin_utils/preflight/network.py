@@ -32,7 +32,11 @@ def _ports(host: str, facts: Facts, settings: Settings) -> Iterator[Finding]:
 
 
 def _port_hint(port: str, settings: Settings) -> str:
-    return " If that port is not used here, take it out of preflight_worker_ports." if port in settings.worker_ports else ""
+    return (
+        " If that port is not used here, take it out of preflight_worker_ports."
+        if port in settings.worker_ports
+        else ""
+    )
 
 
 def _holder(listener: Mapping[str, Any], facts: Facts) -> str | None:
@@ -74,7 +78,12 @@ def _address(host: str, facts: Facts, settings: Settings) -> Iterator[Finding]:
         address = ipaddress.ip_address(text)
     except ValueError:
         address = None
-    if not isinstance(address, ipaddress.IPv4Address) or address.is_loopback or address.is_unspecified or address.is_multicast:
+    if (
+        not isinstance(address, ipaddress.IPv4Address)
+        or address.is_loopback
+        or address.is_unspecified
+        or address.is_multicast
+    ):
         yield Finding(
             "cluster_address_invalid",
             "error",
@@ -156,7 +165,12 @@ def _nics(interfaces: Mapping[str, Any]) -> list[str]:
 def _candidates(interfaces: Mapping[str, Any] | None, interface: str) -> str:
     """The IPv4 addresses of the wanted interface, else of all NICs, as a phrase."""
     names = [interface] if interface in (interfaces or {}) else _nics(interfaces or {})
-    found = [f"{address} ({name})" for name in names for address in (interfaces or {})[name]["addresses"] if ":" not in address]
+    found = [
+        f"{address} ({name})"
+        for name in names
+        for address in (interfaces or {})[name]["addresses"]
+        if ":" not in address
+    ]
     return f"; it has {', '.join(found)}" if found else ""
 
 

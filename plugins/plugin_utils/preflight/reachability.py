@@ -22,7 +22,14 @@ def peers(hosts: Mapping[str, Facts], settings: Settings) -> list[dict[str, Any]
     for host, facts in hosts.items():
         address = str(facts["declared"].get("address") or "")
         if address:
-            result.append({"host": host, "address": address, "ports": settings.join_ports_of(host), "answers": not facts["joined"]})
+            result.append(
+                {
+                    "host": host,
+                    "address": address,
+                    "ports": settings.join_ports_of(host),
+                    "answers": not facts["joined"],
+                }
+            )
     for host in settings.members("k3s_server"):
         address = str(settings.addresses.get(host) or "")
         if host not in hosts and address:
@@ -86,7 +93,9 @@ def _unreachable(key: tuple[str, str, str, str], sources: Sequence[str], hosts: 
         fix = f"On {host}: accept {protocol} dport {number} from the nodes in {facts['firewall'][0]['detail'].split(':')[0]}."
     else:
         fix = f"No firewall was found on {host}: look at filters on the way, and at `ip route get {address}` on {sources[0]}."
-    return Finding("port_unreachable", "error", f"{address} {port} cannot be reached from {some(sources)}: {phrase}", fix, host)
+    return Finding(
+        "port_unreachable", "error", f"{address} {port} cannot be reached from {some(sources)}: {phrase}", fix, host
+    )
 
 
 def _stranger(key: tuple[str, str, str], sources: Sequence[str]) -> Finding:

@@ -138,7 +138,9 @@ class Settings:
             known.update({name: [_port(name, text) for text in known[name]]} if name in known else {})
         known.update({name: given[name] for name in ("groups", "addresses", "unread") if given.get(name) is not None})
         known["kubernetes_version"] = str(given.get("kubernetes_version") or "")
-        known["images"] = [Image(**{**item, "hosts": tuple(item.get("hosts") or ())}) for item in given.get("images") or []]
+        known["images"] = [
+            Image(**{**item, "hosts": tuple(item.get("hosts") or ())}) for item in given.get("images") or []
+        ]
         for name in ("required_bytes", "base_bytes", "min_inotify_watches", "min_inotify_instances"):
             if given.get(name) not in (None, ""):
                 known[name] = int(_number(name, given[name]))

@@ -42,17 +42,24 @@ def _data_dir(host: str, facts: Facts, settings: Settings) -> Iterator[Finding]:
         )
         return
     where = f"{host}:{path['path']}"
-    if not path["absolute"] or re.search(r"\s", path["path"]) or path["path"].strip("/") == "" or ".." in path["path"].split("/"):
+    if (
+        not path["absolute"]
+        or re.search(r"[\s%'\"\\]", path["path"])
+        or path["path"].strip("/") == ""
+        or ".." in path["path"].split("/")
+    ):
         yield Finding(
             "data_dir_invalid",
             "error",
-            f"k3s_data_dir is {path['path']!r}; it must be an absolute path below '/', without '..' and white space",
+            f"k3s_data_dir is {path['path']!r}; it must be an absolute path below '/', without '..', white space, quotes and '%'",
             "Set k3s_data_dir to a folder on the large local disk, such as /data/k3s.",
             host,
         )
         return
     if not path["folder"]:
-        yield Finding("data_dir_invalid", "error", f"{path['nearest']} is not a folder", "Name a folder in k3s_data_dir.", where)
+        yield Finding(
+            "data_dir_invalid", "error", f"{path['nearest']} is not a folder", "Name a folder in k3s_data_dir.", where
+        )
         return
     for link in path["symlinks"][:1]:
         yield Finding(
@@ -135,7 +142,9 @@ def needed_bytes(host: str, facts: Facts, settings: Settings) -> tuple[int, str]
     """
     if settings.required_bytes and not facts["joined"]:
         return settings.required_bytes, "preflight_required_bytes"
-    pending = [image for image in settings.images_of(host) if image.size and image.digest not in facts["stored_digests"]]
+    pending = [
+        image for image in settings.images_of(host) if image.size and image.digest not in facts["stored_digests"]
+    ]
     images = int(settings.image_factor * sum(image.size or 0 for image in pending))
     base = 0 if facts["joined"] else settings.base_bytes
     return base + images, f"{gib(base)} for k3s and logs, {gib(images)} for {len(pending)} images, packed and unpacked"

@@ -54,7 +54,11 @@ def _names(host: str, facts: Facts, settings: Settings) -> Iterator[Finding]:
 def _system(host: str, facts: Facts, settings: Settings) -> Iterator[Finding]:
     system = facts["os"]
     if not _supported(system):
-        name = system["name"] or " ".join(filter(None, (system["id"], system["version"]))) or "unknown (no /etc/os-release)"
+        name = (
+            system["name"]
+            or " ".join(filter(None, (system["id"], system["version"])))
+            or "unknown (no /etc/os-release)"
+        )
         yield Finding(
             "os_unsupported",
             "error",
@@ -114,11 +118,19 @@ def _supported(system: Mapping[str, Any]) -> bool:
 def _cgroups(host: str, facts: Facts, settings: Settings) -> Iterator[Finding]:
     cgroup = facts["cgroup"]
     if cgroup["version"] is None:
-        yield Finding("cgroup_missing", "error", "no cgroup file system is mounted", "Boot the host with systemd.", host)
+        yield Finding(
+            "cgroup_missing", "error", "no cgroup file system is mounted", "Boot the host with systemd.", host
+        )
         return
     if cgroup["version"] == 1:
         version = kubernetes_minor(settings.kubernetes_version)
-        severity = "error" if version is None or version >= CGROUP_V1_REFUSED else "warning" if version >= CGROUP_V1_OLD else "info"
+        severity = (
+            "error"
+            if version is None or version >= CGROUP_V1_REFUSED
+            else "warning"
+            if version >= CGROUP_V1_OLD
+            else "info"
+        )
         yield Finding(
             "cgroup_v1",
             severity,
@@ -148,8 +160,16 @@ def _kernel(host: str, facts: Facts, settings: Settings) -> Iterator[Finding]:
     package = {"ubuntu": "linux-modules-extra", "debian": "linux-image"}.get(family, "kernel-modules")
     for name, state in facts["modules"].items():
         if state in ("missing", "disabled"):
-            why = "is not there for kernel " + facts["kernel"] if state == "missing" else "is disabled by a file in modprobe.d"
-            fix = f"Install {package} for the running kernel." if state == "missing" else f"Remove the line 'install {name} ...' there."
+            why = (
+                "is not there for kernel " + facts["kernel"]
+                if state == "missing"
+                else "is disabled by a file in modprobe.d"
+            )
+            fix = (
+                f"Install {package} for the running kernel."
+                if state == "missing"
+                else f"Remove the line 'install {name} ...' there."
+            )
             yield Finding("kernel_module_missing", "error", f"the kernel module {name} {why}", fix, host)
         elif state == "unknown":
             yield Finding(
@@ -195,7 +215,8 @@ def _kernel(host: str, facts: Facts, settings: Settings) -> Iterator[Finding]:
         yield Finding(
             "clock_not_synchronized",
             "warning",
-            "the kernel's clock is not synchronised" + (f", although {service} runs" if service else ", and no time service runs"),
+            "the kernel's clock is not synchronised"
+            + (f", although {service} runs" if service else ", and no time service runs"),
             f"See why {service} has no source." if service else "Install and start chrony.",
             host,
         )

@@ -61,3 +61,19 @@ def test_each_host_that_lacks_images_is_one_finding():
     assert (finding.code, finding.where) == ("image_not_imported", "lab1")
     assert finding.message == f"Images not imported: {ENGINE}, {OVERLAY}."
     assert "playbooks/images.yml" in finding.fix
+
+
+def test_archives_on_the_controller_are_held_against_their_names(tmp_path):
+    other = tmp_path / "docker-save.tar"
+    other.write_bytes(b"no archive at all" * 100)
+    images = [
+        {"name": ENGINE, "archive": str(tmp_path / "absent.tar")},
+        {"name": OVERLAY, "archive": str(other)},
+        {"name": f"docker.io/lab/pulled:v1@{DIGEST}"},
+    ]
+
+    assert list_findings(images, GROUPS) == []
+    assert [finding.where.rsplit("/", 1)[-1] for finding in list_findings(images, GROUPS, archives=True)] == [
+        "absent.tar",
+        "docker-save.tar",
+    ]
