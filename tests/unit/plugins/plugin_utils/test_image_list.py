@@ -73,7 +73,7 @@ def test_archives_on_the_controller_are_held_against_their_names(tmp_path):
     ]
 
     assert list_findings(images, GROUPS) == []
-    assert [finding.where.rsplit("/", 1)[-1] for finding in list_findings(images, GROUPS, archives=True)] == [
-        "absent.tar",
-        "docker-save.tar",
-    ]
+    findings = list_findings(images, GROUPS, archives=True)
+    assert len(findings) == 2
+    assert "absent.tar" in findings[0].message
+    assert "docker-save.tar" in findings[1].message
