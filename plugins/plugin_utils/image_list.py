@@ -13,7 +13,6 @@ from typing import Any
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding, FindingError
 from ansible_collections.infera.baremetal.plugins.module_utils.image_reference import parse, parse_all
 from ansible_collections.infera.baremetal.plugins.module_utils.oci_archive import OciArchive
-from ansible_collections.infera.baremetal.plugins.plugin_utils.archive_check import WHERE
 
 VARIABLE = "images_list"
 
@@ -45,7 +44,7 @@ def list_findings(
 
 def _archive_findings(path: str, name: str) -> list[Finding]:
     try:
-        with closing(OciArchive(os.path.realpath(path), WHERE)) as archive:
+        with closing(OciArchive(os.path.realpath(path), f"{VARIABLE}: {path}")) as archive:
             archive.image(parse(name))
     except FindingError as error:
         return error.findings

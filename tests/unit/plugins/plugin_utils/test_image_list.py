@@ -75,5 +75,5 @@ def test_archives_on_the_controller_are_held_against_their_names(tmp_path):
     assert list_findings(images, GROUPS) == []
     findings = list_findings(images, GROUPS, archives=True)
     assert len(findings) == 2
-    assert "absent.tar" in findings[0].message
-    assert "docker-save.tar" in findings[1].message
+    assert findings[0].where == f"images_list: {tmp_path / 'absent.tar'}"
+    assert findings[1].where == f"images_list: {other}"
