@@ -103,13 +103,14 @@ def _left_out(hosts: Mapping[str, Facts], settings: Settings) -> Iterator[Findin
 
 
 def _waived_codes(hosts: Mapping[str, Facts], settings: Settings) -> Iterator[Finding]:
+    """A waived code that is nearly one of the preflight's; other stages' codes may be waived here too."""
     for code in settings.waive:
-        if code not in CODES:
-            near = difflib.get_close_matches(code, CODES, 1, 0.6)
+        near = [] if code in CODES else difflib.get_close_matches(code, CODES, 1, 0.8)
+        if near:
             yield Finding(
                 "waive_unknown",
                 "warning",
-                f"{code!r} is no code of the preflight" + (f"; the nearest is {near[0]}" if near else ""),
+                f"{code!r} is no code of the preflight; the nearest is {near[0]}",
                 "Correct it, or take it out.",
                 "preflight_waive",
             )

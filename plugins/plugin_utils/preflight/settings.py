@@ -81,7 +81,7 @@ CODES: dict[str, str] = {
     "port_unreachable": "a port cannot be reached from another host",
     "port_wrong_host": "an address leads to another host than it should",
     "port_not_tested": "a port could not be tested",
-    "waive_unknown": "preflight_waive names a code that does not exist",
+    "waive_unknown": "preflight_waive names a code that is nearly one of these",
 }
 
 

@@ -129,7 +129,7 @@ def test_clocks_differ_only_by_what_their_bounds_make_certain(
 
 
 def test_a_waived_code_that_does_not_exist_is_named_with_the_nearest() -> None:
-    (finding,) = judge(two(), fit_settings(waive="swap_on, os_unsuported"))
+    (finding,) = judge(two(), fit_settings(waive="swap_on, os_unsuported, serving_not_validated"))
 
     assert (finding.code, finding.severity, finding.where) == ("waive_unknown", "warning", "preflight_waive")
     assert "os_unsupported" in finding.message
