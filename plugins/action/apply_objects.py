@@ -9,7 +9,13 @@ import os
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.infera.baremetal.plugins.plugin_utils.applied import Outcome, applied_names, collect, predict, shown_diff
+from ansible_collections.infera.baremetal.plugins.plugin_utils.applied import (
+    Outcome,
+    applied_names,
+    collect,
+    predict,
+    shown_diff,
+)
 
 
 class ActionModule(ActionBase):
@@ -27,7 +33,9 @@ class ActionModule(ActionBase):
         )
         objects, kubeconfig = options["objects"], os.path.abspath(options["kubeconfig"])
         if self._task.check_mode and not os.path.exists(kubeconfig):
-            return self._outcome(result, predict(objects), msg="There is no cluster yet; this is what would be applied.")
+            return self._outcome(
+                result, predict(objects), msg="There is no cluster yet; this is what would be applied."
+            )
         answer = self._execute_module(
             module_name="kubernetes.core.k8s",
             module_args={
@@ -50,7 +58,9 @@ class ActionModule(ActionBase):
         return self._outcome(result, outcome)
 
     def _outcome(self, result: dict[str, Any], outcome: Outcome, **more: str) -> dict[str, Any]:
-        result.update(changed=outcome.changed, resources=list(outcome.resources), applied=applied_names(outcome), **more)
+        result.update(
+            changed=outcome.changed, resources=list(outcome.resources), applied=applied_names(outcome), **more
+        )
         if self._task.diff:
             result["diff"] = shown_diff(outcome)
         return result

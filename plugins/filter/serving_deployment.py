@@ -44,7 +44,9 @@ from typing import Any, Mapping
 from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.deployment import from_inventory
 
 
-def serving_deployment(settings: Mapping[str, Any], groups: Mapping[str, list[str]], hostvars: Mapping[str, Any]) -> dict[str, Any]:
+def serving_deployment(
+    settings: Mapping[str, Any], groups: Mapping[str, list[str]], hostvars: Mapping[str, Any]
+) -> dict[str, Any]:
     return from_inventory(settings, groups, hostvars)
 
 

@@ -92,7 +92,12 @@ def applied_names(outcome: Outcome) -> list[str]:
 def shown_diff(outcome: Outcome) -> list[dict[str, Any]]:
     """Ansible's diff of each object that changed."""
     return [
-        {"before": dict(each.before), "after": dict(each.after), "before_header": each.label, "after_header": each.label}
+        {
+            "before": dict(each.before),
+            "after": dict(each.after),
+            "before_header": each.label,
+            "after_header": each.label,
+        }
         for each in outcome.objects
         if each.changed
     ]

@@ -66,7 +66,11 @@ def plugin_manifests(
     daemon_set = {
         "apiVersion": "apps/v1",
         "kind": "DaemonSet",
-        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"app.kubernetes.io/managed-by": "infera.baremetal"}},
+        "metadata": {
+            "name": NAME,
+            "namespace": NAMESPACE,
+            "labels": {"app.kubernetes.io/managed-by": "infera.baremetal"},
+        },
         "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
     }
     return [daemon_set]
@@ -84,7 +88,9 @@ def expected_gpus(groups: Mapping[str, list[str]], hostvars: Mapping[str, Any]) 
         variables = hostvars.get(host, {})
         stated = variables.get("gpu_plugin_expected")
         default = DEFAULT_EXPECTED if host in workers else 0
-        expected[str(variables.get("k3s_node_name") or host)] = default if stated in (None, "") else _count(host, stated)
+        expected[str(variables.get("k3s_node_name") or host)] = (
+            default if stated in (None, "") else _count(host, stated)
+        )
     return expected
 
 
@@ -104,7 +110,10 @@ def _count(host: str, stated: Any) -> int:
 
 def seen_gpus(nodes: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """Node -> GPUs it offers to pods."""
-    return {node["metadata"]["name"]: int((node.get("status", {}).get("allocatable") or {}).get(RESOURCE) or 0) for node in nodes}
+    return {
+        node["metadata"]["name"]: int((node.get("status", {}).get("allocatable") or {}).get(RESOURCE) or 0)
+        for node in nodes
+    }
 
 
 def gpu_findings(
@@ -120,7 +129,9 @@ def gpu_findings(
         if not count or seen.get(node) == count:
             continue
         said = f"offers {seen[node]} {RESOURCE} instead of {count}" if node in seen else "is not in the cluster"
-        fix = "correct gpu_plugin_expected of this host if it has another number of GPUs; else see its driver (rocm-smi)"
+        fix = (
+            "correct gpu_plugin_expected of this host if it has another number of GPUs; else see its driver (rocm-smi)"
+        )
         if node in plugins and not is_ready(plugins[node]):
             reason, fix = explain(plugins[node], {}, logs or {})
             said = f"{said}; {reason}"

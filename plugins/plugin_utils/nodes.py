@@ -28,7 +28,9 @@ def node_findings(nodes: Iterable[Node], pull_variable: str, allow_pull: bool, p
     """
     findings = []
     for node in nodes:
-        findings += [_image_missing(node.name, image, pull_variable, allow_pull, predicting) for image in node.missing_images]
+        findings += [
+            _image_missing(node.name, image, pull_variable, allow_pull, predicting) for image in node.missing_images
+        ]
         if node.has_folder is False:
             findings.append(_folder_missing(node, predicting))
     return findings

@@ -132,16 +132,22 @@ class Deployment:
         return self.overrides.get(role, Override())
 
 
-def from_inventory(settings: Mapping[str, Any], groups: Mapping[str, list[str]], hostvars: Mapping[str, Any]) -> dict[str, Any]:
+def from_inventory(
+    settings: Mapping[str, Any], groups: Mapping[str, list[str]], hostvars: Mapping[str, Any]
+) -> dict[str, Any]:
     """The deployment's dictionary from the role's settings and the inventory's groups.
 
     The router's node is the first host of C(router), else the first server.
     """
     routers = list(groups.get("router") or groups.get("k3s_server") or [])[:1]
     deployment: dict[str, Any] = dict(settings)
-    deployment["router"] = _place(routers[0], hostvars, ("node", "model_dir")) if routers else {"node": "", "model_dir": ""}
+    deployment["router"] = (
+        _place(routers[0], hostvars, ("node", "model_dir")) if routers else {"node": "", "model_dir": ""}
+    )
     for role in WORKER_ROLES:
-        deployment[role] = [_place(host, hostvars, ("node", "address", "model_dir", "libionic")) for host in groups.get(role, [])]
+        deployment[role] = [
+            _place(host, hostvars, ("node", "address", "model_dir", "libionic")) for host in groups.get(role, [])
+        ]
     deployment["nodes"] = [_place(host, hostvars, ("node",))["node"] for host in groups.get("k3s_cluster", [])]
     deployment["groups"] = sorted(groups)
     return deployment
@@ -192,10 +198,14 @@ def _network_findings(deployment: Deployment) -> list[Finding]:
 
 
 def _evidence_findings(deployment: Deployment) -> list[Finding]:
-    claim = deployment.recipe.evidence(deployment.engine.name, deployment.shape, deployment.transfer, deployment.network)
+    claim = deployment.recipe.evidence(
+        deployment.engine.name, deployment.shape, deployment.transfer, deployment.network
+    )
     if claim.status == "validated":
         return []
-    combination = f"{deployment.recipe.name}, {deployment.engine.name}, {deployment.shape}, network {deployment.network}"
+    combination = (
+        f"{deployment.recipe.name}, {deployment.engine.name}, {deployment.shape}, network {deployment.network}"
+    )
     return [
         Finding(
             code="serving_not_validated",
@@ -215,12 +225,16 @@ class _Reader:
         self.findings: list[Finding] = []
 
     def note(self, code: str, where: str, message: str, fix: str, why: str = "") -> None:
-        self.findings.append(Finding(code=f"serving_{code}", severity="error", message=message, fix=fix, where=where, why=why))
+        self.findings.append(
+            Finding(code=f"serving_{code}", severity="error", message=message, fix=fix, where=where, why=why)
+        )
 
     def deployment(self) -> Deployment | None:
         for key in self.source:
             if key not in DEPLOYMENT_KEYS:
-                self.note("key_unknown", "deployment", f"unknown key {key!r}{nearest(key, DEPLOYMENT_KEYS)}", "leave it out")
+                self.note(
+                    "key_unknown", "deployment", f"unknown key {key!r}{nearest(key, DEPLOYMENT_KEYS)}", "leave it out"
+                )
         name = self.label("name", "infera", _LONGEST_NAME)
         namespace = self.label("namespace", "infera", 63)
         shape = self.choice("shape", SHAPES, "disaggregated")
@@ -237,7 +251,12 @@ class _Reader:
         timeout = self.source.get("ready_timeout") or 0
         if not isinstance(timeout, int) or timeout < 0:
             # The engine itself falls back to 1800 s in silence.
-            self.note("ready_timeout", "serving_ready_timeout", f"{timeout!r} is no whole number of seconds", "set it to seconds, or to 0")
+            self.note(
+                "ready_timeout",
+                "serving_ready_timeout",
+                f"{timeout!r} is no whole number of seconds",
+                "set it to seconds, or to 0",
+            )
         if self.findings or recipe is None or settings is None or engine is None:
             return None
         return Deployment(
@@ -274,7 +293,12 @@ class _Reader:
     def choice(self, key: str, known: Iterable[str], default: str) -> str:
         value = self.source.get(key) or default
         if value not in known:
-            self.note(f"{key}_unknown", f"serving_{key}", f"{value!r} is not supported{nearest(str(value), known)}", f"set it to {' or '.join(known)}")
+            self.note(
+                f"{key}_unknown",
+                f"serving_{key}",
+                f"{value!r} is not supported{nearest(str(value), known)}",
+                f"set it to {' or '.join(known)}",
+            )
             return default
         return str(value)
 
@@ -300,7 +324,12 @@ class _Reader:
     def settings(self, recipe: Recipe | None) -> EngineRecipe | None:
         value = self.source.get("engine") or ""
         if value and value not in ENGINES:
-            self.note("engine_unknown", "serving_engine", f"{value!r} is no engine{nearest(str(value), ENGINES)}", f"set it to one of {', '.join(ENGINES)}")
+            self.note(
+                "engine_unknown",
+                "serving_engine",
+                f"{value!r} is no engine{nearest(str(value), ENGINES)}",
+                f"set it to one of {', '.join(ENGINES)}",
+            )
             return None
         if recipe is None:
             return None
@@ -308,7 +337,9 @@ class _Reader:
         if not value and len(offered) == 1:
             return recipe.engines[offered[0]]
         if value not in recipe.engines:
-            said = f"the recipe {recipe.name} has no {value}" if value else f"the recipe {recipe.name} has several engines"
+            said = (
+                f"the recipe {recipe.name} has no {value}" if value else f"the recipe {recipe.name} has several engines"
+            )
             self.note("engine_not_in_recipe", "serving_engine", said, f"set it to {' or '.join(offered)}")
             return None
         return recipe.engines[value]
@@ -327,7 +358,12 @@ class _Reader:
         groups = self.source.get("groups")
         known = groups is None or role in groups
         said = f"shape {shape} needs at least one {role} worker, and the group {role} {'is empty' if known else 'does not exist'}"
-        self.note("group_empty", role, said + ("" if known else nearest(role, groups)), f"add hosts to the inventory's group {role}")
+        self.note(
+            "group_empty",
+            role,
+            said + ("" if known else nearest(role, groups)),
+            f"add hosts to the inventory's group {role}",
+        )
 
     def worker(self, role: str, place: Mapping[str, Any], network: str) -> Worker:
         node = self.node(place, role)
@@ -336,7 +372,12 @@ class _Reader:
             self.address(node, address)
         libionic = str(place.get("libionic") or "")
         if libionic and not _is_path(libionic):
-            self.note("path_invalid", node, f"serving_libionic_path {libionic!r} is no absolute path", "set the path of the staged library, or leave it empty")
+            self.note(
+                "path_invalid",
+                node,
+                f"serving_libionic_path {libionic!r} is no absolute path",
+                "set the path of the staged library, or leave it empty",
+            )
         return Worker(role=role, node=node, address=address, model_dir=self.model_dir(node, place), libionic=libionic)
 
     def router(self) -> dict[str, str]:
@@ -348,9 +389,16 @@ class _Reader:
         node = str(place.get("node") or "")
         cluster = self.source.get("nodes")
         if not _NODE.fullmatch(node):
-            self.note("node_invalid", role, f"{node!r} is no node name", f"put a host into the inventory's group {role}")
+            self.note(
+                "node_invalid", role, f"{node!r} is no node name", f"put a host into the inventory's group {role}"
+            )
         elif cluster and node not in cluster:
-            self.note("node_unknown", role, f"{node} is not in the cluster{nearest(node, cluster)}", "add the host to k3s_server or k3s_agent")
+            self.note(
+                "node_unknown",
+                node,
+                f"the {role} node is not in the cluster{nearest(node, cluster)}",
+                "add the host to k3s_server or k3s_agent",
+            )
         return node
 
     def model_dir(self, node: str, place: Mapping[str, Any]) -> str:
@@ -359,7 +407,12 @@ class _Reader:
             said = f"{value!r} is no absolute path" if value else "is not set"
             # The router often shares its node with a worker: one finding for both.
             if all((each.code, each.where) != ("serving_model_dir", node) for each in self.findings):
-                self.note("model_dir", node, f"serving_model_dir {said}", "set it, for this host, to the folder that holds the model's folder")
+                self.note(
+                    "model_dir",
+                    node,
+                    f"serving_model_dir {said}",
+                    "set it, for this host, to the folder that holds the model's folder",
+                )
         return value
 
     def address(self, node: str, address: str) -> None:
@@ -371,7 +424,9 @@ class _Reader:
             self.note("address_invalid", node, said, fix)
             return
         if parsed.is_unspecified or parsed.is_loopback or parsed.is_link_local or parsed.is_multicast:
-            self.note("address_unreachable", node, f"cluster_address {address} cannot be reached from another node", fix)
+            self.note(
+                "address_unreachable", node, f"cluster_address {address} cannot be reached from another node", fix
+            )
 
     def distinct(self, workers: list[Worker]) -> None:
         roles: dict[str, list[str]] = {}
@@ -391,13 +446,20 @@ class _Reader:
                 )
         for address, holders in nodes.items():
             if len(set(holders)) > 1:
-                self.note("address_shared", ", ".join(holders), f"share the address {address}", "set cluster_address per host")
+                self.note(
+                    "address_shared", ", ".join(holders), f"share the address {address}", "set cluster_address per host"
+                )
 
     def images(self, settings: EngineRecipe | None) -> dict[str, str]:
         chosen = self.as_mapping(self.source.get("images") or {}, "serving_images")
         for key in chosen:
             if key not in IMAGE_KEYS:
-                self.note("image_key_unknown", "serving_images", f"unknown key {key!r}{nearest(key, IMAGE_KEYS)}", f"known are {', '.join(IMAGE_KEYS)}")
+                self.note(
+                    "image_key_unknown",
+                    "serving_images",
+                    f"unknown key {key!r}{nearest(key, IMAGE_KEYS)}",
+                    f"known are {', '.join(IMAGE_KEYS)}",
+                )
         images = {}
         for key in IMAGE_KEYS:
             value = chosen.get(key) or (settings.images.get(key, "") if settings else "")
@@ -407,7 +469,12 @@ class _Reader:
 
     def image(self, value: Any, where: str) -> str:
         if not value:
-            self.note("image_missing", where, "neither the recipe nor this variable names an image", "set it to repository:tag@sha256:digest")
+            self.note(
+                "image_missing",
+                where,
+                "neither the recipe nor this variable names an image",
+                "set it to repository:tag@sha256:digest",
+            )
             return ""
         try:
             return str(parse_image(value, where))
@@ -421,7 +488,12 @@ class _Reader:
         for role, content in roles.items():
             where = f"serving_overrides.{role}"
             if role not in OVERRIDE_ROLES:
-                self.note("override_unknown", where, f"there is no such role{nearest(role, OVERRIDE_ROLES)}", f"known are {', '.join(OVERRIDE_ROLES)}")
+                self.note(
+                    "override_unknown",
+                    where,
+                    f"there is no such role{nearest(role, OVERRIDE_ROLES)}",
+                    f"known are {', '.join(OVERRIDE_ROLES)}",
+                )
                 continue
             part = self.as_mapping(content or {}, where)
             self.known_keys(part, where, ("args", "env", "resources", "image"))
@@ -441,16 +513,31 @@ class _Reader:
         derived = engine.derived_flags if engine else ()
         for flag in (arg.partition("=")[0] for arg in args):
             if flag in derived:
-                self.note("override_derived", where, f"{flag} follows from the deployment", "leave it out; set the serving variable it comes from")
+                self.note(
+                    "override_derived",
+                    where,
+                    f"{flag} follows from the deployment",
+                    "leave it out; set the serving variable it comes from",
+                )
         return args
 
     def override_env(self, value: Any, where: str) -> dict[str, str | None]:
         env = self.as_mapping(value, where)
         for key in env:
             if key in DERIVED_VARIABLES:
-                self.note("override_derived", where, f"{key} follows from the deployment", "leave it out; set the serving variable it comes from")
+                self.note(
+                    "override_derived",
+                    where,
+                    f"{key} follows from the deployment",
+                    "leave it out; set the serving variable it comes from",
+                )
             elif not _VARIABLE.fullmatch(str(key)):
-                self.note("override_invalid", where, f"{key!r} is no name of an environment variable", "use letters, digits and underscores")
+                self.note(
+                    "override_invalid",
+                    where,
+                    f"{key!r} is no name of an environment variable",
+                    "use letters, digits and underscores",
+                )
         return {str(key): None if item is None else str(item) for key, item in env.items()}
 
     def override_resources(self, value: Any, where: str) -> Resources:
@@ -459,13 +546,23 @@ class _Reader:
         texts = {key: str(part[key]) for key in RESOURCE_KEYS if key in part}
         for key, text in texts.items():
             if not is_quantity(text):
-                self.note("override_invalid", f"{where}.{key}", f"{text!r} is no Kubernetes quantity", "write it as in 4, 500m or 96Gi")
+                self.note(
+                    "override_invalid",
+                    f"{where}.{key}",
+                    f"{text!r} is no Kubernetes quantity",
+                    "write it as in 4, 500m or 96Gi",
+                )
         return Resources(**texts)
 
     def known_keys(self, part: Mapping[str, Any], where: str, known: tuple[str, ...]) -> None:
         for key in part:
             if key not in known:
-                self.note("override_unknown", where, f"unknown key {key!r}{nearest(str(key), known)}", f"known are {', '.join(known)}")
+                self.note(
+                    "override_unknown",
+                    where,
+                    f"unknown key {key!r}{nearest(str(key), known)}",
+                    f"known are {', '.join(known)}",
+                )
 
     def as_mapping(self, value: Any, where: str) -> dict[str, Any]:
         # As an extra variable a mapping may arrive as the text of one.

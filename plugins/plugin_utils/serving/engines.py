@@ -62,12 +62,23 @@ def _sglang_arguments(start: WorkerStart) -> list[str]:
 
 def _vllm_arguments(start: WorkerStart) -> list[str]:
     arguments = ["--host", "$(POD_IP)", "--port", str(HTTP_PORT), "--model", start.model_path]
-    arguments += ["--served-model-name", start.served_name, "--tensor-parallel-size", str(start.tensor_parallel), *TRANSPORT_ARGS]
+    arguments += [
+        "--served-model-name",
+        start.served_name,
+        "--tensor-parallel-size",
+        str(start.tensor_parallel),
+        *TRANSPORT_ARGS,
+    ]
     if start.role != "aggregated":
         kv_role = {"prefill": "kv_producer", "decode": "kv_consumer"}[start.role]
         transfer = {"kv_connector": "MooncakeConnector", "kv_role": kv_role}
         # Without the data-parallel address the bootstrap address is 0.0.0.0 and requests hang for 480 s.
-        arguments += ["--kv-transfer-config", json.dumps(transfer, separators=(",", ":")), "--data-parallel-address", "$(POD_IP)"]
+        arguments += [
+            "--kv-transfer-config",
+            json.dumps(transfer, separators=(",", ":")),
+            "--data-parallel-address",
+            "$(POD_IP)",
+        ]
     return arguments
 
 

@@ -79,10 +79,14 @@ def startup_budget(deployment: Deployment) -> int:
 
 
 def _startup_failures(deployment: Deployment) -> int:
-    return math.ceil(deployment.ready_timeout * (100 + STARTUP_HEADROOM_PERCENT) / (100 * deployment.settings.startup_period))
+    return math.ceil(
+        deployment.ready_timeout * (100 + STARTUP_HEADROOM_PERCENT) / (100 * deployment.settings.startup_period)
+    )
 
 
-def _object(api_version: str, kind: str, name: str, namespace: str = "", labels: Mapping[str, str] | None = None, **parts: Any) -> KubernetesObject:
+def _object(
+    api_version: str, kind: str, name: str, namespace: str = "", labels: Mapping[str, str] | None = None, **parts: Any
+) -> KubernetesObject:
     metadata: dict[str, Any] = {"name": name}
     if namespace:
         metadata["namespace"] = namespace
@@ -136,7 +140,15 @@ def _router_service(deployment: Deployment) -> KubernetesObject:
 
 def _router(deployment: Deployment) -> KubernetesObject:
     settings, override = deployment.settings.role("router"), deployment.override("router")
-    arguments = ["--host", "0.0.0.0", "--port", str(ROUTER_PORT), "--router-tokenizer-path", _model_path(deployment), *TRANSPORT_ARGS]
+    arguments = [
+        "--host",
+        "0.0.0.0",
+        "--port",
+        str(ROUTER_PORT),
+        "--router-tokenizer-path",
+        _model_path(deployment),
+        *TRANSPORT_ARGS,
+    ]
     environment = {"INFERA_K8S_LABEL_SELECTOR": f"{DEPLOYMENT_LABEL}={deployment.name}", **settings.env}
     container = {
         "name": CONTAINER,
@@ -148,7 +160,11 @@ def _router(deployment: Deployment) -> KubernetesObject:
         "ports": _ports({"http": ROUTER_PORT}),
         "resources": _resources(settings.resources, override.resources),
         "readinessProbe": _probe(ROUTER_PORT, deployment.settings.router_readiness),
-        "volumeMounts": [_mount("overlay", "/overlay"), _mount("models", MODELS, read_only=True), *_extra_mounts(settings.volumes)],
+        "volumeMounts": [
+            _mount("overlay", "/overlay"),
+            _mount("models", MODELS, read_only=True),
+            *_extra_mounts(settings.volumes),
+        ],
     }
     volumes = [_empty("overlay"), _host_path("models", deployment.router_model_dir), *_extra_volumes(settings.volumes)]
     pod = _pod(deployment, deployment.router_node, container, volumes)
@@ -158,14 +174,19 @@ def _router(deployment: Deployment) -> KubernetesObject:
 def _worker(deployment: Deployment, worker: Worker) -> KubernetesObject:
     settings, override = deployment.settings.role(worker.role), deployment.override(worker.role)
     start = _start(deployment, worker)
-    mounts, volumes = _worker_storage(worker, settings.volumes, override.resources.shared_memory or settings.resources.shared_memory)
+    mounts, volumes = _worker_storage(
+        worker, settings.volumes, override.resources.shared_memory or settings.resources.shared_memory
+    )
     container = {
         "name": CONTAINER,
         "image": deployment.image(worker.role),
         "imagePullPolicy": _pull_policy(deployment),
         "command": [LAUNCHER, "python3", "-m", deployment.engine.module],
         "args": merge_arguments([*deployment.engine.arguments(start), *settings.args], override.args),
-        "env": _environment({**_worker_environment(deployment, worker), **deployment.engine.environment(start), **settings.env}, override),
+        "env": _environment(
+            {**_worker_environment(deployment, worker), **deployment.engine.environment(start), **settings.env},
+            override,
+        ),
         "ports": _ports(_worker_ports(worker.role), host=deployment.network == "host"),
         "resources": _resources(
             settings.resources, override.resources, {deployment.gpu_resource: str(deployment.settings.tensor_parallel)}
@@ -223,7 +244,9 @@ def _worker_ports(role: str) -> dict[str, int]:
     return {**ports, "bootstrap": BOOTSTRAP_PORT} if role == "prefill" else ports
 
 
-def _worker_storage(worker: Worker, extra: Iterable[HostPath], shared_memory: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _worker_storage(
+    worker: Worker, extra: Iterable[HostPath], shared_memory: str
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     mounts = [_mount("overlay", "/overlay"), _mount("models", MODELS, read_only=True), _mount("shm", "/dev/shm")]
     shm = {"medium": "Memory", "sizeLimit": shared_memory} if shared_memory else {"medium": "Memory"}
     volumes = [_empty("overlay"), _host_path("models", worker.model_dir), _empty("shm", shm)]
@@ -253,7 +276,9 @@ def _pod(deployment: Deployment, node: str, container: dict[str, Any], volumes: 
     }
 
 
-def _deployment(deployment: Deployment, name: str, service: str, pod: dict[str, Any], spec: Mapping[str, Any] | None = None) -> KubernetesObject:
+def _deployment(
+    deployment: Deployment, name: str, service: str, pod: dict[str, Any], spec: Mapping[str, Any] | None = None
+) -> KubernetesObject:
     labels = _labels(deployment, service, name)
     template = {"metadata": {"labels": labels, "annotations": {TEMPLATE_ANNOTATION: _digest(pod)}}, "spec": pod}
     selector = {key: labels[key] for key in (DEPLOYMENT_LABEL, SERVICE_LABEL, INSTANCE_LABEL)}
@@ -279,7 +304,9 @@ def _pull_policy(deployment: Deployment) -> str:
 def _environment(values: Mapping[str, str], override: Override) -> list[dict[str, Any]]:
     # POD_IP first: others refer to it, and Kubernetes expands only what comes earlier.
     fields = {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace", "POD_IP": "status.podIP"}
-    environment: list[dict[str, Any]] = [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()]
+    environment: list[dict[str, Any]] = [
+        {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()
+    ]
     merged = {**values, **override.env}
     return [*environment, *({"name": name, "value": value} for name, value in merged.items() if value is not None)]
 

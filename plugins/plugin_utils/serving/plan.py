@@ -25,10 +25,17 @@ def deployment_plan(deployment: Deployment) -> dict[str, Any]:
     """The names, places, images and times that follow from a deployment. Times in seconds."""
     pods = [{"instance": router_name(deployment), "role": "router", "node": deployment.router_node, "address": ""}]
     pods += [
-        {"instance": worker_name(deployment, worker), "role": worker.role, "node": worker.node, "address": worker.address}
+        {
+            "instance": worker_name(deployment, worker),
+            "role": worker.role,
+            "node": worker.node,
+            "address": worker.address,
+        }
         for worker in deployment.workers
     ]
-    evidence = deployment.recipe.evidence(deployment.engine.name, deployment.shape, deployment.transfer, deployment.network)
+    evidence = deployment.recipe.evidence(
+        deployment.engine.name, deployment.shape, deployment.transfer, deployment.network
+    )
     return {
         "name": deployment.name,
         "namespace": deployment.namespace,
@@ -53,7 +60,10 @@ def deployment_plan(deployment: Deployment) -> dict[str, Any]:
 def _images(deployment: Deployment) -> dict[str, list[dict[str, str]]]:
     """Node -> images that its pods use, in the form that C(containerd_image) takes."""
     images: dict[str, set[str]] = {}
-    for role, node in [("router", deployment.router_node), *((worker.role, worker.node) for worker in deployment.workers)]:
+    for role, node in [
+        ("router", deployment.router_node),
+        *((worker.role, worker.node) for worker in deployment.workers),
+    ]:
         images.setdefault(node, set()).update((deployment.image(role), deployment.images["overlay"]))
     return {node: [{"name": name} for name in sorted(names)] for node, names in images.items()}
 

@@ -68,12 +68,16 @@ def rollout(
     warnings = _warnings(events)
     findings, hopeless = [], False
     for instance, revision in wanted.items():
-        current = [pod for pod in listed if _instance(pod) == instance and _revision(pod) == revision and not is_leaving(pod)]
+        current = [
+            pod for pod in listed if _instance(pod) == instance and _revision(pod) == revision and not is_leaving(pod)
+        ]
         if any(is_ready(pod) for pod in current):
             continue
         hopeless = hopeless or any(_is_hopeless(pod) for pod in current)
         findings.append(_not_ready(instance, current, warnings, logs or {}))
-    stale = {_instance(pod) for pod in listed if _instance(pod) and _instance(pod) not in wanted and not is_leaving(pod)}
+    stale = {
+        _instance(pod) for pod in listed if _instance(pod) and _instance(pod) not in wanted and not is_leaving(pod)
+    }
     return Rollout(done=not findings, failed=hopeless, stale=tuple(sorted(stale)), findings=tuple(findings))
 
 
@@ -127,12 +131,16 @@ def _containers(pod: PodObject) -> list[Mapping[str, Any]]:
 def _is_hopeless(pod: PodObject) -> bool:
     for container in _containers(pod):
         reason = ((container.get("state") or {}).get("waiting") or {}).get("reason", "")
-        if reason in HOPELESS or (reason == "CrashLoopBackOff" and container.get("restartCount", 0) >= HOPELESS_RESTARTS):
+        if reason in HOPELESS or (
+            reason == "CrashLoopBackOff" and container.get("restartCount", 0) >= HOPELESS_RESTARTS
+        ):
             return True
     return False
 
 
-def _not_ready(instance: str, pods: list[PodObject], warnings: Mapping[str, list[tuple[str, str]]], logs: Mapping[str, str]) -> Finding:
+def _not_ready(
+    instance: str, pods: list[PodObject], warnings: Mapping[str, list[tuple[str, str]]], logs: Mapping[str, str]
+) -> Finding:
     if not pods:
         return Finding(
             code="serving_no_pod",
@@ -147,7 +155,10 @@ def _not_ready(instance: str, pods: list[PodObject], warnings: Mapping[str, list
 
 def explain(pod: PodObject, warnings: Mapping[str, list[tuple[str, str]]], logs: Mapping[str, str]) -> tuple[str, str]:
     """Why a pod is not ready, with its last log lines; and what to do about it."""
-    reasons = [*_scheduling(pod), *_container_reasons(pod), *warnings.get(name_of(pod), [])]
+    # That it was hard to schedule is past once it has a node, and a back-off is told by the container's state.
+    past = {"BackOff", "FailedScheduling"} if node_of(pod) else {"BackOff"}
+    events = [(reason, message) for reason, message in warnings.get(name_of(pod), []) if reason not in past]
+    reasons = [*_scheduling(pod), *_container_reasons(pod), *events]
     told = "; ".join(f"{reason}: {message}" if message else reason for reason, message in dict(reasons).items())
     place = f" on {node_of(pod)}" if node_of(pod) else ""
     message = f"pod {name_of(pod)}{place} is not ready: {told or 'no reason given yet'}.{log_tail(name_of(pod), logs)}"
@@ -177,10 +188,16 @@ def _container_reasons(pod: PodObject) -> list[tuple[str, str]]:
         state, last = container.get("state") or {}, (container.get("lastState") or {}).get("terminated") or {}
         waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
         if waiting:
-            reasons.append((str(waiting.get("reason") or "Waiting"), f"container {container['name']}, {waiting.get('message') or 'no message'}"))
+            told = f", {waiting['message']}" if waiting.get("message") else ""
+            reasons.append((str(waiting.get("reason") or "Waiting"), f"container {container['name']}{told}"))
         elif ended and ended.get("exitCode"):
-            reasons.append((str(ended.get("reason") or "Error"), f"container {container['name']} ended with exit code {ended['exitCode']}"))
-        elif state.get("running") and not container.get("ready"):
+            reasons.append(
+                (
+                    str(ended.get("reason") or "Error"),
+                    f"container {container['name']} ended with exit code {ended['exitCode']}",
+                )
+            )
+        elif state.get("running") is not None and not container.get("ready"):
             reasons.append(("Running", f"container {container['name']} runs and its probe on /health fails"))
         if last:
             said = f"exit code {last.get('exitCode')}, restarted {container.get('restartCount', 0)} times"
@@ -193,5 +210,7 @@ def _warnings(events: Iterable[Mapping[str, Any]]) -> dict[str, list[tuple[str, 
     found: dict[str, list[tuple[str, str]]] = {}
     for event in sorted(events, key=lambda each: each.get("lastTimestamp") or ""):
         if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("kind") == "Pod":
-            found.setdefault(event["involvedObject"]["name"], []).append((event.get("reason") or "", event.get("message") or ""))
+            found.setdefault(event["involvedObject"]["name"], []).append(
+                (event.get("reason") or "", event.get("message") or "")
+            )
     return found

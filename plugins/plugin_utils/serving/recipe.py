@@ -137,7 +137,7 @@ class Recipe:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """ (did you mean X?) for a misspelt word, or nothing."""
+    """(did you mean X?) for a misspelt word, or nothing."""
     close = difflib.get_close_matches(word, list(known), n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
@@ -196,7 +196,9 @@ def _no_folder(folder: str) -> Finding:
 
 
 def _invalid(where: str, message: str) -> Finding:
-    return Finding(code="serving_recipe_invalid", severity="error", message=message, fix="correct the recipe file", where=where)
+    return Finding(
+        code="serving_recipe_invalid", severity="error", message=message, fix="correct the recipe file", where=where
+    )
 
 
 class _Reader:

@@ -36,7 +36,14 @@ def placement_findings(plan: Mapping[str, Any], pods: Iterable[PodObject]) -> li
     known = {wanted["instance"] for wanted in plan["pods"]}
     for pod in live:
         if instance_of(pod) not in known:
-            findings.append(_error("verify_pod_unknown", name_of(pod), f"runs on {node_of(pod)} and is no part of the deployment", "run the serving stage"))
+            findings.append(
+                _error(
+                    "verify_pod_unknown",
+                    name_of(pod),
+                    f"runs on {node_of(pod)} and is no part of the deployment",
+                    "run the serving stage",
+                )
+            )
     return findings
 
 
@@ -46,13 +53,26 @@ def _placement(wanted: Mapping[str, Any], pods: list[PodObject]) -> list[Finding
         return [_error("verify_pod_missing", instance, f"the {wanted['role']} has no pod", "run the serving stage")]
     findings = []
     if len(pods) > 1:
-        findings.append(_error("verify_pod_surplus", instance, f"has {len(pods)} pods instead of one", "see kubectl get pods; run the serving stage"))
+        findings.append(
+            _error(
+                "verify_pod_surplus",
+                instance,
+                f"has {len(pods)} pods instead of one",
+                "see kubectl get pods; run the serving stage",
+            )
+        )
     for pod in pods:
         if node_of(pod) != node:
             seen = node_of(pod) or "no node"
-            findings.append(_error("verify_pod_misplaced", name_of(pod), f"is on {seen} instead of {node}", "run the serving stage"))
+            findings.append(
+                _error("verify_pod_misplaced", name_of(pod), f"is on {seen} instead of {node}", "run the serving stage")
+            )
         if not is_ready(pod):
-            findings.append(_error("verify_pod_not_ready", name_of(pod), f"the {wanted['role']} is not ready", "see its last log lines"))
+            findings.append(
+                _error(
+                    "verify_pod_not_ready", name_of(pod), f"the {wanted['role']} is not ready", "see its last log lines"
+                )
+            )
     return findings
 
 
@@ -60,7 +80,14 @@ def worker_findings(plan: Mapping[str, Any], answer: Any, pods: Iterable[PodObje
     """The router knows exactly the wanted workers, each at an address of its node. C(answer): what C(/v1/workers) gave."""
     registered = _records(answer)
     if registered is None:
-        return [_error("verify_workers_unreadable", "router", f"/v1/workers answered {_short(answer)}", "see the router's last log lines")]
+        return [
+            _error(
+                "verify_workers_unreadable",
+                "router",
+                f"/v1/workers answered {_short(answer)}",
+                "see the router's last log lines",
+            )
+        ]
     findings, seen = [], set()
     expected = {(role, address): instance for instance, role, address in _expected(plan, pods)}
     for record in registered:
@@ -73,12 +100,21 @@ def worker_findings(plan: Mapping[str, Any], answer: Any, pods: Iterable[PodObje
             findings.append(_unexpected(role, url, expected))
         elif record.get("error"):
             said = f"the router cannot use {url}: {record['error']}"
-            findings.append(_error("verify_worker_failing", expected[role, host], said, "see the worker's last log lines"))
+            findings.append(
+                _error("verify_worker_failing", expected[role, host], said, "see the worker's last log lines")
+            )
         seen.add((role, host))
     for (role, address), instance in expected.items():
         if (role, address) not in seen:
             said = f"the router does not know the {role} worker at {address or 'its pod'}"
-            findings.append(_error("verify_worker_missing", instance, said, "see the worker's last log lines; it registers by its pod's annotation"))
+            findings.append(
+                _error(
+                    "verify_worker_missing",
+                    instance,
+                    said,
+                    "see the worker's last log lines; it registers by its pod's annotation",
+                )
+            )
     return findings
 
 
@@ -105,7 +141,9 @@ def _advertised(role: str, url: str) -> Finding:
 def _unexpected(role: str, url: str, expected: Mapping[tuple[str, str], str]) -> Finding:
     wanted = ", ".join(f"{each} {address}" for each, address in sorted(expected))
     fix = "compare cluster_address of its host with the node's InternalIP; if it is a leftover, delete its pod"
-    return _error("verify_worker_unexpected", "router", f"a {role} worker is registered at {url}; expected are {wanted}", fix)
+    return _error(
+        "verify_worker_unexpected", "router", f"a {role} worker is registered at {url}; expected are {wanted}", fix
+    )
 
 
 def answer_text(answer: Mapping[str, Any]) -> str:
@@ -122,13 +160,29 @@ def answer_findings(answer: Mapping[str, Any], deadline: int, pattern: str = "")
     status, text = answer.get("status", -1), answer_text(answer)
     if status != 200:
         body = answer.get("json") or answer.get("content") or answer.get("msg") or "nothing"
-        said = f"no completion within {deadline} s" if status == -1 else f"the completion failed with HTTP status {status}"
+        said = (
+            f"no completion within {deadline} s" if status == -1 else f"the completion failed with HTTP status {status}"
+        )
         fix = "see the last log lines of router and workers; a slow first answer needs a longer verify_deadline"
         return [_error("verify_no_completion", "router", f"{said}: {_short(body)}", fix)]
     if not text:
-        return [_error("verify_completion_empty", "router", f"the completion has no text: {_short(_parsed(answer))}", "see the decode worker's last log lines")]
+        return [
+            _error(
+                "verify_completion_empty",
+                "router",
+                f"the completion has no text: {_short(_parsed(answer))}",
+                "see the decode worker's last log lines",
+            )
+        ]
     if pattern and not re.search(pattern, text):
-        return [_error("verify_answer_wrong", "router", f"{_short(text)} does not match verify_answer {pattern!r}", "see the workers' last log lines")]
+        return [
+            _error(
+                "verify_answer_wrong",
+                "router",
+                f"{_short(text)} does not match verify_answer {pattern!r}",
+                "see the workers' last log lines",
+            )
+        ]
     return []
 
 
