@@ -62,8 +62,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "infera-lab"
     lab = Lab(CHECKOUT, cache)
-    signal.signal(signal.SIGTERM, _interrupted)
-    signal.signal(signal.SIGHUP, _interrupted)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, _interrupted)
     try:
         return _act(options, lab)
     except requirements.Unfit as unfit:
