@@ -16,7 +16,7 @@ options:
   _input:
     description:
       - The role's variables without their prefix, V(config), V(config_allow), V(data_dir), V(node_ip), V(flannel_iface), V(node_name),
-        V(version), V(binary_sha256), V(airgap_archive), V(airgap_sha256), V(token), and V(artifacts), the results of a stat loop.
+        V(version), V(binary_sha256), V(airgap_archive), V(airgap_sha256), V(token), and V(artifacts), as P(infera.baremetal.k3s_artifacts#filter) returns them.
     type: dict
     required: true
   server:

@@ -10,6 +10,7 @@ loses a setting. So keys are checked here, before anything changes.
 from __future__ import annotations
 
 import difflib
+import hashlib
 import ipaddress
 import re
 from typing import Any, Iterable, Mapping
@@ -178,27 +179,36 @@ def input_findings(given: Mapping[str, Any], server: bool) -> list[Finding]:
     return findings
 
 
-def artifact_findings(stats: Iterable[Mapping[str, Any]]) -> list[Finding]:
-    """Files on the controller against their pins: results of a stat loop over {path, sha256, variable}."""
+def file_sha256(path: str) -> str | None:
+    """sha256 of a file on this machine in lower-case hex; None where it cannot be read."""
+    try:
+        with open(path, "rb") as handle:
+            return hashlib.file_digest(handle, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def artifact_findings(files: Iterable[Mapping[str, Any]]) -> list[Finding]:
+    """Files on the controller against their pins; each is {path, sha256, variable, found}."""
     findings = []
-    for result in stats:
-        item, stat = result["item"], result.get("stat") or {}
-        if not stat.get("exists"):
+    for file in files:
+        path, wanted, variable, found = (file[key] for key in ("path", "sha256", "variable", "found"))
+        if found is None:
             findings.append(
                 _error(
                     "k3s_artifact_missing",
-                    "does not exist on the controller",
+                    "cannot be read on the controller",
                     "Put it there, or empty k3s_artifacts_dir to download.",
-                    item["path"],
+                    path,
                 )
             )
-        elif stat.get("checksum") != item["sha256"]:
+        elif found != wanted:
             findings.append(
                 _error(
                     "k3s_artifact_digest",
-                    f"has sha256 {stat.get('checksum')}, and {item['variable']} is {item['sha256'] or 'not set'}",
-                    f"Get the right file, or set {item['variable']} to its published sha256.",
-                    item["path"],
+                    f"has sha256 {found}, and {variable} is {wanted or 'not set'}",
+                    f"Get the right file, or set {variable} to its published sha256.",
+                    path,
                 )
             )
     return findings

@@ -4,6 +4,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.infera.baremetal.plugins.plugin_utils.k3s_config import (
     config_findings,
+    file_sha256,
     input_findings,
     node_findings,
 )
@@ -105,16 +106,21 @@ def test_an_agent_needs_a_server():
     assert codes(input_findings({**GOOD, "server": ""}, server=False)) == ["k3s_no_server"]
 
 
-@pytest.mark.parametrize(
-    ("stat", "code"),
-    [({"exists": False}, "k3s_artifact_missing"), ({"exists": True, "checksum": "00"}, "k3s_artifact_digest")],
-)
-def test_artifacts_are_compared_with_their_pins(stat, code):
-    item = {"path": "/srv/k3s", "sha256": "ab" * 32, "variable": "k3s_binary_sha256"}
+@pytest.mark.parametrize(("found", "code"), [(None, "k3s_artifact_missing"), ("00", "k3s_artifact_digest")])
+def test_artifacts_are_compared_with_their_pins(found, code):
+    file = {"path": "/srv/k3s", "sha256": "ab" * 32, "variable": "k3s_binary_sha256", "found": found}
 
-    (finding,) = input_findings({**GOOD, "artifacts": [{"item": item, "stat": stat}]}, server=True)
+    (finding,) = input_findings({**GOOD, "artifacts": [file]}, server=True)
 
     assert (finding.code, finding.where) == (code, "/srv/k3s")
+
+
+def test_sha256_of_a_file_and_of_none(tmp_path):
+    (tmp_path / "abc").write_bytes(b"abc")
+
+    # FIPS 180-2, appendix B.1
+    assert file_sha256(str(tmp_path / "abc")) == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert file_sha256(str(tmp_path / "absent")) is None
 
 
 @pytest.mark.parametrize(
