@@ -13,6 +13,7 @@ from ansible_collections.infera.baremetal.plugins.plugin_utils.applied import (
     Outcome,
     applied_names,
     collect,
+    explain,
     predict,
     shown_diff,
 )
@@ -49,7 +50,7 @@ class ActionModule(ActionBase):
             task_vars=task_vars,
         )
         if answer.get("failed"):
-            return {**result, **answer, "msg": f"The objects could not be applied. {answer.get('msg', '')}"}
+            return {**result, **answer, "msg": f"The objects could not be applied. {explain(answer.get('msg', ''))}"}
         outcome = collect(objects, answer, self._task.check_mode)
         if outcome.errors:
             return {**result, "failed": True, "msg": "\n".join(outcome.errors)}

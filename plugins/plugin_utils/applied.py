@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping
 
@@ -62,11 +63,24 @@ def collect(definitions: Iterable[Mapping[str, Any]], answer: Mapping[str, Any],
         if error and definition["metadata"].get("namespace") in new_namespaces:
             objects.append(Applied(label(definition), True, {}, definition))
         elif error:
-            errors.append(f"{label(definition)}: {error.get('msg', error)}")
+            errors.append(f"{label(definition)}: {explain(str(error.get('msg', error)))}")
         else:
             objects.append(_applied(definition, result))
             resources.append(result.get("result") or {})
     return Outcome(tuple(objects), tuple(resources), tuple(errors))
+
+
+def explain(message: str) -> str:
+    """The API server's own words out of the client's message, and what to do about a conflict."""
+    start = message.find("{")
+    try:
+        status = json.loads(message[start:]) if start >= 0 else {}
+    except ValueError:
+        return message
+    told = status.get("message", message)
+    if status.get("reason") == "Conflict":
+        return f"{told}. Undo that change, or allow to take the field over (force_conflicts)."
+    return str(told)
 
 
 def _applied(definition: Mapping[str, Any], result: Mapping[str, Any]) -> Applied:

@@ -60,17 +60,12 @@ def rollout(
 ) -> Rollout:
     """Compare the wanted Deployments with the pods that carry their labels."""
     listed = list(pods)
-    wanted = {
-        each["metadata"]["name"]: each["spec"]["template"]["metadata"]["annotations"][TEMPLATE_ANNOTATION]
-        for each in objects
-        if each["kind"] == "Deployment"
-    }
+    wanted = {each["metadata"]["name"]: each["spec"]["template"] for each in objects if each["kind"] == "Deployment"}
     warnings = _warnings(events)
     findings, hopeless = [], False
-    for instance, revision in wanted.items():
-        current = [
-            pod for pod in listed if _instance(pod) == instance and _revision(pod) == revision and not is_leaving(pod)
-        ]
+    for instance, template in wanted.items():
+        own = [pod for pod in listed if _instance(pod) == instance and not is_leaving(pod)]
+        current = [pod for pod in own if _is_of(pod, template)]
         if any(is_ready(pod) for pod in current):
             continue
         hopeless = hopeless or any(_is_hopeless(pod) for pod in current)
@@ -117,6 +112,23 @@ def _instance(pod: PodObject) -> str:
 
 def _revision(pod: PodObject) -> str:
     return str((pod["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION) or "")
+
+
+def _is_of(pod: PodObject, template: Mapping[str, Any]) -> bool:
+    """Whether a pod was made from this template.
+
+    The annotation alone does not tell: someone's edit of a Deployment leaves it as it was.
+    """
+    if _revision(pod) != template["metadata"]["annotations"][TEMPLATE_ANNOTATION]:
+        return False
+    running = {container["name"]: _start_of(container) for container in pod["spec"].get("containers") or []}
+    return all(running.get(wanted["name"]) == _start_of(wanted) for wanted in template["spec"]["containers"])
+
+
+def _start_of(container: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What a container is started with, as far as the API server leaves it as it was sent."""
+    environment = {entry["name"]: entry["value"] for entry in container.get("env") or [] if "value" in entry}
+    return container.get("image"), container.get("command"), container.get("args"), environment
 
 
 def _status(pod: PodObject) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from ansible_collections.infera.baremetal.plugins.plugin_utils.applied import (
     applied_names,
     collect,
+    explain,
     predict,
     shown_diff,
 )
@@ -84,3 +85,17 @@ def test_without_a_cluster_everything_is_new() -> None:
 
     assert applied_names(outcome) == ["Namespace infera", "Service infera/router"]
     assert shown_diff(outcome)[1]["after"] == SERVICE
+
+
+def test_a_conflict_names_the_other_manager_and_the_way_out() -> None:
+    message = 'Failed to apply object: {"kind":"Status","message":"Apply failed with 1 conflict: conflict with \\"kubectl-set\\"","reason":"Conflict"}'
+
+    assert explain(message) == (
+        'Apply failed with 1 conflict: conflict with "kubectl-set". Undo that change, or allow to take the field over (force_conflicts).'
+    )
+
+
+def test_other_words_stay_as_they_are() -> None:
+    assert explain('Failed: {"message":"Service is invalid","reason":"Invalid"}') == "Service is invalid"
+    assert explain("Invalid kube-config file.") == "Invalid kube-config file."
+    assert explain("broken {json") == "broken {json"

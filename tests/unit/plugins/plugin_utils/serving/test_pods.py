@@ -11,10 +11,20 @@ import pytest
 from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import Rollout, logs_by_pod, rollout
 
 INSTANCE = "infera-decode-gpu2"
+FIELD = {"fieldRef": {"fieldPath": "status.podIP"}}
+CONTAINER = {
+    "name": "main",
+    "image": "e@sha256:12",
+    "args": ["--x"],
+    "env": [{"name": "A", "value": "1"}, {"name": "POD_IP", "valueFrom": FIELD}],
+}
 
 
 def wanted(instance: str = INSTANCE, revision: str = "new") -> dict[str, Any]:
-    template = {"metadata": {"annotations": {"infera.baremetal/template-hash": revision}}}
+    template = {
+        "metadata": {"annotations": {"infera.baremetal/template-hash": revision}},
+        "spec": {"containers": [CONTAINER]},
+    }
     return {"kind": "Deployment", "metadata": {"name": instance}, "spec": {"template": template}}
 
 
@@ -38,7 +48,9 @@ def pod(
         "conditions": conditions or [{"type": "Ready", "status": "True" if ready else "False"}],
         "containerStatuses": containers or [],
     }
-    return {"metadata": metadata, "spec": {"nodeName": node}, "status": status}
+    # The API server adds what it defaults.
+    defaulted = {**CONTAINER, "terminationMessagePath": "/dev/termination-log"}
+    return {"metadata": metadata, "spec": {"nodeName": node, "containers": [defaulted]}, "status": status}
 
 
 def waiting(reason: str, message: str = "", restarts: int = 0) -> dict[str, Any]:
@@ -68,6 +80,16 @@ def test_not_done_with_a_pod_that_does_not_count(pods: list[dict[str, Any]]) -> 
     state = rollout([wanted()], pods)
 
     assert (state.done, state.failed) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "edit", [{"env": [{"name": "A", "value": "2"}]}, {"image": "f@sha256:12"}, {"args": ["--x", "--y"]}]
+)
+def test_a_pod_of_someones_edit_does_not_count_although_it_carries_the_annotation(edit: dict[str, Any]) -> None:
+    edited = pod()
+    edited["spec"]["containers"][0].update(edit)
+
+    assert not rollout([wanted()], [edited]).done
 
 
 def test_a_deployment_that_still_runs_and_is_no_longer_wanted_is_stale() -> None:
