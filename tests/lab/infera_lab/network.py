@@ -35,6 +35,9 @@ def up(lab: Lab, nodes: Sequence[Node]) -> None:
 def down(lab: Lab) -> None:
     """Remove the lab's namespaces and all links in them."""
     remove(namespaces(lab))
+    # `ip netns add` mounted the folder on itself when it made the machine's first namespace. With another one in it, this fails.
+    if NAMESPACES.exists() and not any(NAMESPACES.iterdir()):
+        run("umount", NAMESPACES, check=False)
 
 
 def within(namespace: str) -> list[str]:
