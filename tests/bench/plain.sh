@@ -70,10 +70,12 @@ K3S_TOKEN=$token" agent --node-ip "$AGENT_ADDRESS" --flannel-iface "$INTERFACE" 
 }
 
 import_images() {
-  local host=$1 name archive
+  local host=$1 name archive repository
   while read -r name archive <&3; do
+    # The kubelet looks for repository@digest, without the tag.
+    repository=${name%@*} repository=${repository%:*}
     send "$host" "$archive" /tmp/image.tar
-    on "$host" "k3s ctr -n k8s.io images import --digests --base-name ${name%@*} /tmp/image.tar > /dev/null; rm /tmp/image.tar"
+    on "$host" "k3s ctr -n k8s.io images import --digests --base-name $repository /tmp/image.tar > /dev/null; rm /tmp/image.tar"
   done 3<<< "$IMAGES"
 }
 
