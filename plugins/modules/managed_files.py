@@ -109,6 +109,8 @@ def main() -> None:
             "watch": {"type": "list", "elements": "path", "default": []},
         },
         supports_check_mode=True,
+        # A module logs its options to the journal, lists as their repr: a secret of several lines is not recognised in there.
+        no_log=True,
     )
     try:
         files = [wanted(option) for option in module.params["files"]]
