@@ -26,7 +26,7 @@ def test_writes_once_and_finds_nothing_to_do_the_second_time(tmp_path):
 
     assert write_all(files) == [path]
     assert write_all(files) == []
-    assert open(path).read() == "a: 1\n"
+    assert (tmp_path / "etc" / "k3s" / "config.yaml").read_text() == "a: 1\n"
     assert os.stat(path).st_mode & 0o777 == 0o600
 
 

@@ -14,7 +14,7 @@ def test_a_stage_replaces_its_own_result_and_leaves_the_others(tmp_path):
     write_stage(path, "images", {"count": 3})
     write_stage(path, "preflight", {"findings": []})
 
-    record = json.load(open(path))
+    record = json.loads((tmp_path / "artifacts" / "east" / "record.json").read_text())
 
     assert record["preflight"]["findings"] == []
     assert record["images"]["count"] == 3
