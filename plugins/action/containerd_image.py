@@ -55,7 +55,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         task_vars = task_vars or {}
-        _, options = self.validate_argument_spec(ARGUMENT_SPEC, **CONDITIONS)
+        _result, options = self.validate_argument_spec(ARGUMENT_SPEC, **CONDITIONS)
         try:
             result.update(self._perform(options, task_vars))
         except FindingError as error:

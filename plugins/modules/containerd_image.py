@@ -301,6 +301,8 @@ def _plan(
             options["staging_dir"], stage["keep"], stage["owner"] or os.environ.get("SUDO_USER", ""), platform.node()
         )
         result["staging"] = {"path": place.path, "free_bytes": place.free_bytes, "files": place.files}
+    else:
+        staging.discard(options["staging_dir"])  # what a killed run left, of images that are here by now
     return result
 
 

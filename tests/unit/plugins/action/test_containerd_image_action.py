@@ -31,7 +31,7 @@ class Host:
         self.calls = []
         self.sent = []
         self.import_answers = []
-        self.send_error = None
+        self.on_send = MagicMock()
 
     def execute(self, module_name, module_args, task_vars):
         assert module_name == "infera.baremetal.containerd_image"
@@ -60,8 +60,7 @@ class Host:
         return result
 
     def send(self, local, remote):
-        if self.send_error:
-            raise self.send_error
+        self.on_send()
         self.sent.append((local, remote))
         shutil.copy(local, remote)
 
@@ -212,7 +211,7 @@ def test_too_little_space_stops_before_anything_is_sent(tmp_path):
 
 
 def test_a_transfer_that_breaks_leaves_nothing_behind(host, tmp_path):
-    host.send_error = AnsibleError("failed to transfer file: No space left on device")
+    host.on_send.side_effect = AnsibleError("failed to transfer file: No space left on device")
 
     result = run(host, images=[image(tmp_path)])
 
@@ -223,7 +222,7 @@ def test_a_transfer_that_breaks_leaves_nothing_behind(host, tmp_path):
 
 
 def test_an_interrupted_transfer_leaves_nothing_behind(host, tmp_path):
-    host.send_error = KeyboardInterrupt()
+    host.on_send.side_effect = KeyboardInterrupt()
 
     with pytest.raises(KeyboardInterrupt):
         run(host, images=[image(tmp_path)])

@@ -176,6 +176,18 @@ def test_the_plan_gives_names_for_which_no_archive_is_needed(tmp_path):
     assert not staging.exists()
 
 
+def test_leftovers_of_a_killed_run_go_when_nothing_is_missing(tmp_path):
+    staging = tmp_path / "staging"
+    staging.mkdir()
+    (staging / "a.staged").write_bytes(b"80 GB")
+    ctr = store(*NAMES)
+
+    result = call(ctr, images=[{"name": NAME}], staging_dir=str(staging), stage=stage("plan"))
+
+    assert result["changed"] is False
+    assert not staging.exists()
+
+
 def test_the_plan_in_check_mode_makes_nothing(tmp_path):
     staging = tmp_path / "staging"
 
