@@ -24,14 +24,14 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        _, options = self.validate_argument_spec(
+        options = self.validate_argument_spec(
             {
                 "kubeconfig": {"type": "path", "required": True},
                 "objects": {"type": "list", "elements": "dict", "required": True},
                 "field_manager": {"type": "str", "default": "infera"},
                 "force_conflicts": {"type": "bool", "default": False},
             }
-        )
+        )[1]
         objects, kubeconfig = options["objects"], os.path.abspath(options["kubeconfig"])
         if self._task.check_mode and not os.path.exists(kubeconfig):
             return self._outcome(
@@ -50,7 +50,12 @@ class ActionModule(ActionBase):
             task_vars=task_vars,
         )
         if answer.get("failed"):
-            return {**result, **answer, "msg": f"The objects could not be applied. {explain(answer.get('msg', ''))}"}
+            # Not the module's own exception with it: it repeats the client's words, an object of the API in JSON.
+            return {
+                **result,
+                "failed": True,
+                "msg": f"The objects could not be applied. {explain(answer.get('msg', ''))}",
+            }
         outcome = collect(objects, answer, self._task.check_mode)
         if outcome.errors:
             return {**result, "failed": True, "msg": "\n".join(outcome.errors)}

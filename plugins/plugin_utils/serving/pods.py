@@ -170,11 +170,11 @@ def explain(pod: PodObject, warnings: Mapping[str, list[tuple[str, str]]], logs:
     # That it was hard to schedule is past once it has a node, and a back-off is told by the container's state.
     past = {"BackOff", "FailedScheduling"} if node_of(pod) else {"BackOff"}
     events = [(reason, message) for reason, message in warnings.get(name_of(pod), []) if reason not in past]
-    reasons = [*_scheduling(pod), *_container_reasons(pod), *events]
-    told = "; ".join(f"{reason}: {message}" if message else reason for reason, message in dict(reasons).items())
+    reasons = dict([*_scheduling(pod), *_container_reasons(pod), *events])
+    told = "; ".join(f"{reason}: {message}" if message else reason for reason, message in reasons.items())
     place = f" on {node_of(pod)}" if node_of(pod) else ""
     message = f"pod {name_of(pod)}{place} is not ready: {told or 'no reason given yet'}.{log_tail(name_of(pod), logs)}"
-    return message, next((FIXES[reason] for reason, _ in reasons if reason in FIXES), DEFAULT_FIX)
+    return message, next((FIXES[reason] for reason in reasons if reason in FIXES), DEFAULT_FIX)
 
 
 def logs_by_pod(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
