@@ -33,14 +33,17 @@ options:
         type: path
         required: true
       content:
-        description: The text of the file. With neither O(files[].content) nor O(files[].secret) the file is removed.
-        type: str
-      secret:
-        description: The text of a file that holds a secret. It reaches no log and no diff, and the mode defaults to V(0600).
+        description: The text of the file. A file with no text here nor in O(secrets) is removed.
         type: str
       mode:
-        description: Permission bits as an octal string. Default is V(0644), or V(0600) with O(files[].secret).
+        description: Permission bits as an octal string. Default is V(0644), or V(0600) with a text in O(secrets).
         type: str
+  secrets:
+    description:
+      - The texts of those O(files) that hold a secret, by path. They reach no log and no diff.
+      - They are an option of their own since a module logs a list as its repr, in which a secret of several lines is not recognised.
+    type: dict
+    default: {}
   unit:
     description: The systemd unit that reads the files.
     type: str
@@ -61,7 +64,8 @@ EXAMPLES = r"""
         content: "{{ config | to_nice_yaml }}"
         mode: "0600"
       - path: /etc/rancher/k3s/token
-        secret: "{{ token }}"
+    secrets:
+      /etc/rancher/k3s/token: "{{ token }}"
   notify: Restart k3s
 """
 
@@ -84,10 +88,23 @@ from ansible_collections.infera.baremetal.plugins.module_utils.managed_files imp
 from ansible_collections.infera.baremetal.plugins.module_utils.systemd import read_unit
 
 
-def wanted(option: dict) -> ManagedFile:
-    secret = option["secret"] is not None
-    mode = int(option["mode"] or ("0600" if secret else "0644"), 8)
-    return ManagedFile(option["path"], option["secret"] if secret else option["content"], mode, secret)
+def wanted(files: list, secrets: dict) -> list:
+    """The files as they should be; ValueError where the options contradict each other."""
+    stray = sorted(set(secrets) - {option["path"] for option in files})
+    if stray:
+        raise ValueError(f"secrets: {', '.join(stray)} is not in files")
+    return [_wanted(option, secrets.get(option["path"])) for option in files]
+
+
+def _wanted(option: dict, secret: object) -> ManagedFile:
+    if secret is not None and option["content"] is not None:
+        raise ValueError(f"{option['path']} has a text in files and in secrets")
+    text = option["content"] if secret is None else str(secret)
+    try:
+        mode = int(option["mode"] or ("0644" if secret is None else "0600"), 8)
+    except ValueError as error:
+        raise ValueError(f"files[].mode must be an octal string such as 0644: {error}") from error
+    return ManagedFile(option["path"], text, mode, secret is not None)
 
 
 def main() -> None:
@@ -100,22 +117,19 @@ def main() -> None:
                 "options": {
                     "path": {"type": "path", "required": True},
                     "content": {"type": "str"},
-                    "secret": {"type": "str", "no_log": True},
                     "mode": {"type": "str"},
                 },
-                "mutually_exclusive": [("content", "secret")],
             },
+            "secrets": {"type": "dict", "default": {}, "no_log": True},
             "unit": {"type": "str"},
             "watch": {"type": "list", "elements": "path", "default": []},
         },
         supports_check_mode=True,
-        # A module logs its options to the journal, lists as their repr: a secret of several lines is not recognised in there.
-        no_log=True,
     )
     try:
-        files = [wanted(option) for option in module.params["files"]]
+        files = wanted(module.params["files"], module.params["secrets"])
     except ValueError as error:
-        module.fail_json(msg=f"files[].mode must be an octal string such as 0644: {error}")
+        module.fail_json(msg=str(error))
     try:
         changes = plan(files)
         if not module.check_mode:

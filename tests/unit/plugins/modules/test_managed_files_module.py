@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.testing import patch_module_args
 from ansible_collections.infera.baremetal.plugins.module_utils.systemd import Unit
 from ansible_collections.infera.baremetal.plugins.modules import managed_files
@@ -22,16 +23,37 @@ def run(capsys, **options):
 def test_modes_default_by_kind_and_a_secret_is_nowhere_in_the_result(tmp_path, capsys):
     files = [
         {"path": str(tmp_path / "unit"), "content": "x"},
-        {"path": str(tmp_path / "token"), "secret": "hunter2hunter2"},
+        {"path": str(tmp_path / "token")},
         {"path": str(tmp_path / "config"), "content": "y", "mode": "0600"},
     ]
 
-    code, out = run(capsys, files=files)
+    code, out = run(capsys, files=files, secrets={str(tmp_path / "token"): "hunter2hunter2"})
 
     assert code == 0
     assert json.loads(out)["changed"] is True
     assert "hunter2" not in out
     assert [(tmp_path / name).stat().st_mode & 0o777 for name in ("unit", "token", "config")] == [0o644, 0o600, 0o600]
+
+
+def test_a_secret_of_several_lines_is_not_logged(tmp_path, capsys, monkeypatch):
+    logged = []
+    monkeypatch.setattr(AnsibleModule, "log", lambda _self, message, log_args=None: logged.append(f"{message} {log_args}"))
+    path = str(tmp_path / "registries.yaml")
+
+    run(capsys, files=[{"path": path}], secrets={path: "user: lab\npassword: hunter2\n"})
+
+    assert "registries.yaml" in logged[0]
+    assert "hunter2" not in " ".join(logged)
+
+
+def test_a_secret_without_its_file_or_beside_another_text_is_refused(tmp_path, capsys):
+    path = str(tmp_path / "token")
+
+    for files, words in (([], "is not in files"), ([{"path": path, "content": "x"}], "in files and in secrets")):
+        code, out = run(capsys, files=files, secrets={path: "hunter2hunter2"})
+        assert code == 1
+        assert words in json.loads(out)["msg"]
+        assert "hunter2" not in out
 
 
 def test_check_mode_predicts_and_writes_nothing(tmp_path, capsys):
