@@ -1,7 +1,7 @@
 # The two commands: `make demo` and `make test`. Everything they need they set up themselves.
 SHELL := /bin/bash
 NODES ?= 2
-LAB := PYTHONPATH=tests/lab python3 -m infera_lab
+LAB := tests/lab/lab
 
 .PHONY: help setup demo test check lab lab-down lab-status bench docs
 
