@@ -544,7 +544,7 @@ def parse_sockets(text: str, protocol: str) -> List[Listener]:
 
 def _address(text: str) -> str:
     """An address of /proc/net: words of 32 bits, each printed in host byte order."""
-    words = [int(text[start:start + 8], 16) for start in range(0, len(text), 8)]
+    words = [int(text[start : start + 8], 16) for start in range(0, len(text), 8)]
     return str(ipaddress.ip_address(struct.pack(f"={len(words)}I", *words)))
 
 

@@ -421,7 +421,12 @@ class _Probe:
 
     def _take(self, piece: bytes) -> None:
         self.received += piece
-        if self.target.port.protocol == "tcp" and piece and b"\n" not in self.received and len(self.received) < MAX_MESSAGE:
+        if (
+            self.target.port.protocol == "tcp"
+            and piece
+            and b"\n" not in self.received
+            and len(self.received) < MAX_MESSAGE
+        ):
             return
         words = self.received.decode("utf-8", "replace").split()
         if words[:2] == [MAGIC, self.nonce]:
@@ -440,7 +445,14 @@ class _Probe:
         text = getattr(error, "strerror", None) or str(error)
         if code == errno.ECONNREFUSED:
             self._end("refused", text)
-        elif code in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EACCES, errno.EPERM, errno.ENETDOWN, errno.EHOSTDOWN):
+        elif code in (
+            errno.EHOSTUNREACH,
+            errno.ENETUNREACH,
+            errno.EACCES,
+            errno.EPERM,
+            errno.ENETDOWN,
+            errno.EHOSTDOWN,
+        ):
             self._end("unreachable", text)
         elif code == errno.ETIMEDOUT:
             self._end("timeout", text)

@@ -101,7 +101,9 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_read(tmp_path: Path
 def test_a_mount_table_of_20000_lines_is_read_in_time(tmp_path: Path) -> None:
     host = lay_out("debian12_fresh", tmp_path)
     table = tmp_path / "proc/self/mountinfo"
-    extra = "".join(f"{n} 29 0:{n} / /run/c{n} rw - overlay overlay rw,lowerdir={'x' * 200}\n" for n in range(100, 20100))
+    extra = "".join(
+        f"{n} 29 0:{n} / /run/c{n} rw - overlay overlay rw,lowerdir={'x' * 200}\n" for n in range(100, 20100)
+    )
     table.write_text(table.read_text() + extra)
 
     facts = read_host(Wanted("/data/k3s"), host)

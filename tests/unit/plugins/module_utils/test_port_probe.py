@@ -107,7 +107,9 @@ def test_a_listener_ends_by_itself(control: str, ports: list[Port]) -> None:
     assert stop_listener(control) is False
 
 
-def test_a_listener_holds_no_file_of_its_starter_and_has_a_name(control: str, ports: list[Port], tmp_path: Path) -> None:
+def test_a_listener_holds_no_file_of_its_starter_and_has_a_name(
+    control: str, ports: list[Port], tmp_path: Path
+) -> None:
     with open(tmp_path / "held", "w", encoding="utf-8"):
         start_listener("gpu1", HERE, ports, 30, control)
 

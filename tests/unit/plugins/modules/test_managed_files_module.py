@@ -37,7 +37,9 @@ def test_modes_default_by_kind_and_a_secret_is_nowhere_in_the_result(tmp_path, c
 
 def test_a_secret_of_several_lines_is_not_logged(tmp_path, capsys, monkeypatch):
     logged = []
-    monkeypatch.setattr(AnsibleModule, "log", lambda _self, message, log_args=None: logged.append(f"{message} {log_args}"))
+    monkeypatch.setattr(
+        AnsibleModule, "log", lambda _self, message, log_args=None: logged.append(f"{message} {log_args}")
+    )
     path = str(tmp_path / "registries.yaml")
 
     run(capsys, files=[{"path": path}], secrets={path: "user: lab\npassword: hunter2\n"})

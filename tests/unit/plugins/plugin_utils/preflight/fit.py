@@ -11,7 +11,13 @@ from typing import Any
 from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.settings import Settings
 
 GIB = 2**30
-GROUPS = {"k3s_cluster": ["gpu1", "gpu2"], "k3s_server": ["gpu1"], "k3s_agent": ["gpu2"], "prefill": ["gpu1"], "decode": ["gpu2"]}
+GROUPS = {
+    "k3s_cluster": ["gpu1", "gpu2"],
+    "k3s_server": ["gpu1"],
+    "k3s_agent": ["gpu2"],
+    "prefill": ["gpu1"],
+    "decode": ["gpu2"],
+}
 
 
 def fit_host(name: str = "gpu1", **changes: Any) -> dict[str, Any]:

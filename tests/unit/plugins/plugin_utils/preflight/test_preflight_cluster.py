@@ -47,7 +47,9 @@ def test_one_address_on_two_hosts() -> None:
     assert said(judge(two(None, second), fit_settings())) == [("duplicate_cluster_address", "error", "gpu1, gpu2")]
 
 
-@pytest.mark.parametrize(("address", "code"), [("10.42.3.1", "pod CIDR 10.42.0.0/16"), ("10.43.0.1", "service CIDR 10.43.0.0/16")])
+@pytest.mark.parametrize(
+    ("address", "code"), [("10.42.3.1", "pod CIDR 10.42.0.0/16"), ("10.43.0.1", "service CIDR 10.43.0.0/16")]
+)
 def test_an_address_of_the_clusters_own_ranges(address: str, code: str) -> None:
     first = {"declared__address": address, "interfaces__eno1__addresses": [address]}
 
@@ -118,7 +120,11 @@ def test_clocks_differ_only_by_what_their_bounds_make_certain(
         f"gpu{number}": fit_host(f"gpu{number}", clock__ahead_min=low, clock__ahead_max=high)
         for number, (low, high) in enumerate(bounds, start=1)
     }
-    groups = {"k3s_cluster": list(hosts), "k3s_server": ["gpu1"], "k3s_agent": [host for host in hosts if host != "gpu1"]}
+    groups = {
+        "k3s_cluster": list(hosts),
+        "k3s_server": ["gpu1"],
+        "k3s_agent": [host for host in hosts if host != "gpu1"],
+    }
 
     findings = judge(hosts, fit_settings(groups=groups, hosts=list(hosts)))
 

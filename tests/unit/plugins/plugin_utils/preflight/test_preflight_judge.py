@@ -18,9 +18,24 @@ from ansible_collections.infera.baremetal.tests.unit.plugins.plugin_utils.prefli
     said,
 )
 
-SSHD = {"protocol": "tcp", "address": "0.0.0.0", "port": 6443, "inode": 1, "pid": 7, "process": "nginx", "unit": "nginx.service"}
+SSHD = {
+    "protocol": "tcp",
+    "address": "0.0.0.0",
+    "port": 6443,
+    "inode": 1,
+    "pid": 7,
+    "process": "nginx",
+    "unit": "nginx.service",
+}
 KERNEL = {"protocol": "udp", "address": "0.0.0.0", "port": 8472, "inode": 2, "pid": None, "process": "", "unit": ""}
-OWN_K3S = {"installed": True, "unit": "k3s.service", "running": True, "active": True, "own": True, "data_dir": "/data/k3s"}
+OWN_K3S = {
+    "installed": True,
+    "unit": "k3s.service",
+    "running": True,
+    "active": True,
+    "own": True,
+    "data_dir": "/data/k3s",
+}
 
 
 def mount(**changes: Any) -> dict[str, Any]:
@@ -38,31 +53,61 @@ ONE_HOST = [
     ({"declared__node_name": "gpu_1"}, "node_name_invalid", "error", "'gpu_1'"),
     ({"declared__node_name": "a" * 254}, "node_name_invalid", "error", "253"),
     ({"machine_id": ""}, "machine_id_missing", "warning", "/etc/machine-id"),
-    ({"os": {"id": "debian", "version": "13", "like": [], "name": "Debian 13"}}, "os_unsupported", "error", "Debian 13"),
+    (
+        {"os": {"id": "debian", "version": "13", "like": [], "name": "Debian 13"}},
+        "os_unsupported",
+        "error",
+        "Debian 13",
+    ),
     ({"os": {"id": "rocky", "version": "8.9", "like": [], "name": ""}}, "os_unsupported", "error", "rocky 8.9"),
     ({"os": {"id": "", "version": "", "like": [], "name": ""}}, "os_unsupported", "error", "no /etc/os-release"),
     ({"python": "3.8.10"}, "python_too_old", "error", "3.8.10"),
     ({"root": False}, "not_root", "error", "root"),
     ({"init": "sh"}, "init_not_systemd", "error", "process 1 is sh"),
     ({"architecture": "ppc64le"}, "architecture_unsupported", "error", "ppc64le"),
-    ({"cgroup": {"version": 1, "mode": "hybrid", "controllers": ["cpu", "cpuset", "memory", "pids"]}}, "cgroup_v1", "error", "hybrid"),
+    (
+        {"cgroup": {"version": 1, "mode": "hybrid", "controllers": ["cpu", "cpuset", "memory", "pids"]}},
+        "cgroup_v1",
+        "error",
+        "hybrid",
+    ),
     ({"cgroup": {"version": None, "mode": "", "controllers": []}}, "cgroup_missing", "error", "no cgroup"),
     ({"cgroup__controllers": ["cpu", "cpuset", "pids"]}, "cgroup_controllers_missing", "error", "memory"),
-    ({"modules__br_netfilter": "missing"}, "kernel_module_missing", "error", "br_netfilter is not there for kernel 6.1.0-18-amd64"),
+    (
+        {"modules__br_netfilter": "missing"},
+        "kernel_module_missing",
+        "error",
+        "br_netfilter is not there for kernel 6.1.0-18-amd64",
+    ),
     ({"modules__vxlan": "disabled"}, "kernel_module_missing", "error", "vxlan is disabled"),
     ({"modules__vxlan": "unknown"}, "kernel_module_unknown", "info", "vxlan"),
     ({"inotify__max_user_instances": 128}, "inotify_low", "warning", "fs.inotify.max_user_instances = 128"),
     ({"swap": [{"device": "/dev/sda2", "bytes": 8 * GIB}]}, "swap_on", "warning", "/dev/sda2 (8.0 GiB)"),
     ({"selinux": {"mode": "enforcing", "k3s_policy": False}}, "selinux_policy_missing", "error", "k3s-selinux"),
     ({"clock__synchronized": False}, "clock_not_synchronized", "warning", "although chrony.service runs"),
-    ({"problems": [{"what": "/proc/swaps", "error": "Input/output error"}]}, "unreadable", "warning", "Input/output error"),
+    (
+        {"problems": [{"what": "/proc/swaps", "error": "Input/output error"}]},
+        "unreadable",
+        "warning",
+        "Input/output error",
+    ),
     ({"data_dir": None}, "data_dir_unset", "error", "not set"),
     ({"data_dir__path": "data", "data_dir__absolute": False}, "data_dir_invalid", "error", "'data'"),
     ({"data_dir__path": "/"}, "data_dir_invalid", "error", "'/'"),
     ({"data_dir__path": "/data/../k3s"}, "data_dir_invalid", "error", "'..'"),
     ({"data_dir__path": "/my data/k3s"}, "data_dir_invalid", "error", "white space"),
-    ({"data_dir__folder": False, "data_dir__nearest": "/data/k3s"}, "data_dir_invalid", "error", "/data/k3s is not a folder"),
-    ({"data_dir__symlinks": [{"component": "/data", "target": "/mnt/x"}]}, "data_dir_symlink", "error", "/data -> /mnt/x"),
+    (
+        {"data_dir__folder": False, "data_dir__nearest": "/data/k3s"},
+        "data_dir_invalid",
+        "error",
+        "/data/k3s is not a folder",
+    ),
+    (
+        {"data_dir__symlinks": [{"component": "/data", "target": "/mnt/x"}]},
+        "data_dir_symlink",
+        "error",
+        "/data -> /mnt/x",
+    ),
     ({"data_dir__mount": mount(fstype="overlay", target="/")}, "data_dir_filesystem", "error", "overlay"),
     ({"data_dir__mount": mount(fstype="nfs4")}, "data_dir_filesystem", "error", "network file system"),
     ({"data_dir__mount": mount(fstype="tmpfs")}, "data_dir_filesystem", "error", "memory"),
@@ -135,12 +180,21 @@ def test_what_is_normal_is_not_reported(changes: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("version", "severity"),
-    [("v1.35.0+k3s1", "error"), ("v1.34.9+k3s1", "warning"), ("v1.30.1+k3s1", "info"), ("", "error"), ("latest", "error")],
+    [
+        ("v1.35.0+k3s1", "error"),
+        ("v1.34.9+k3s1", "warning"),
+        ("v1.30.1+k3s1", "info"),
+        ("", "error"),
+        ("latest", "error"),
+    ],
 )
 def test_cgroup_v1_is_judged_by_the_release(version: str, severity: str) -> None:
     old = {"version": 1, "mode": "legacy", "controllers": ["cpu", "cpuset", "memory", "pids"]}
 
-    (finding,) = judge({"gpu1": fit_host(cgroup=old)}, fit_settings(hosts=["gpu1"], groups={"k3s_server": ["gpu1"]}, kubernetes_version=version))
+    (finding,) = judge(
+        {"gpu1": fit_host(cgroup=old)},
+        fit_settings(hosts=["gpu1"], groups={"k3s_server": ["gpu1"]}, kubernetes_version=version),
+    )
 
     assert (finding.code, finding.severity) == ("cgroup_v1", severity)
 

@@ -13,7 +13,14 @@ ANY: dict[str, Any] = {"listening": [], "unavailable": []}
 
 
 def result(host: str, port: str, state: str, detail: str = "") -> dict[str, Any]:
-    return {"host": host, "address": f"10.1.0.{host[-1]}", "port": port, "state": state, "rtt_ms": None, "detail": detail}
+    return {
+        "host": host,
+        "address": f"10.1.0.{host[-1]}",
+        "port": port,
+        "state": state,
+        "rtt_ms": None,
+        "detail": detail,
+    }
 
 
 def hosts(**second: Any) -> dict[str, Any]:
@@ -30,7 +37,10 @@ def test_everything_open_is_nothing_to_say() -> None:
     ("firewall", "fix"),
     [
         ([], "No firewall was found on gpu2: look at filters on the way, and at `ip route get 10.1.0.2` on gpu1."),
-        ([{"kind": "firewalld", "detail": ""}], "On gpu2: `firewall-cmd --permanent --add-port=8472/udp && firewall-cmd --reload`."),
+        (
+            [{"kind": "firewalld", "detail": ""}],
+            "On gpu2: `firewall-cmd --permanent --add-port=8472/udp && firewall-cmd --reload`.",
+        ),
         ([{"kind": "ufw", "detail": ""}], "On gpu2: `ufw allow 8472/udp`."),
         (
             [{"kind": "nftables", "detail": "inet filter input: policy drop"}],

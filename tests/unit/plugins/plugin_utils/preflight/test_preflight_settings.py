@@ -14,7 +14,14 @@ from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.setting
 
 
 def test_a_survey_gives_strings_and_they_mean_the_same() -> None:
-    given = {"waive": "swap_on, cgroup_v1,", "node_ports": "10250/tcp", "max_skew": "2.5", "base_bytes": "1024", "required_bytes": "", "pod_cidrs": ""}
+    given = {
+        "waive": "swap_on, cgroup_v1,",
+        "node_ports": "10250/tcp",
+        "max_skew": "2.5",
+        "base_bytes": "1024",
+        "required_bytes": "",
+        "pod_cidrs": "",
+    }
 
     settings = Settings.parse(given)
 
@@ -24,14 +31,18 @@ def test_a_survey_gives_strings_and_they_mean_the_same() -> None:
     assert settings.pod_cidrs == []
 
 
-@pytest.mark.parametrize(("value", "message"), [("soon", "must be a number"), ("-1", "must not be negative"), ([], "must be a number")])
+@pytest.mark.parametrize(
+    ("value", "message"), [("soon", "must be a number"), ("-1", "must not be negative"), ([], "must be a number")]
+)
 def test_a_wrong_number_names_its_variable(value: Any, message: str) -> None:
     with pytest.raises(PreflightInputError, match=f"preflight_max_skew is .*{message}"):
         Settings.parse({"max_skew": value})
 
 
 def test_a_wrong_port_names_its_variable() -> None:
-    with pytest.raises(PreflightInputError, match="preflight_node_ports: '10250' is not a port; write it like 6443/tcp"):
+    with pytest.raises(
+        PreflightInputError, match="preflight_node_ports: '10250' is not a port; write it like 6443/tcp"
+    ):
         Settings.parse({"node_ports": "10250"})
 
 
