@@ -30,6 +30,15 @@ def plugin_image(image: str) -> str:
     return str(parse_image(image, "gpu_plugin_image"))
 
 
+def input_findings(image: str) -> list[Finding]:
+    """What is wrong with the image's name."""
+    try:
+        plugin_image(image)
+    except FindingError as error:
+        return error.findings
+    return []
+
+
 def plugin_manifests(
     image: str,
     sysfs: str = "/sys",
