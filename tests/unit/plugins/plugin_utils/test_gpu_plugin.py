@@ -12,6 +12,7 @@ from ansible_collections.infera.baremetal.plugins.module_utils.findings import F
 from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import (
     expected_gpus,
     gpu_findings,
+    input_findings,
     plugin_manifests,
     seen_gpus,
 )
@@ -73,6 +74,13 @@ def test_options_are_sent_only_where_they_are_set() -> None:
 def test_an_image_without_digest_is_refused() -> None:
     with pytest.raises(FindingError, match="gpu_plugin_image"):
         plugin_manifests("rocm/k8s-device-plugin")
+
+
+def test_an_image_without_digest_is_found_before_the_stage() -> None:
+    assert input_findings(IMAGE) == []
+    assert [(found.where, found.code) for found in input_findings("rocm/k8s-device-plugin")] == [
+        ("gpu_plugin_image", "image_not_pinned")
+    ]
 
 
 def test_hosts_with_a_worker_should_offer_eight_unless_they_say_otherwise() -> None:
