@@ -9,7 +9,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -186,21 +187,23 @@ class Site:
         )
         assert done.returncode == 0, f"lab {' '.join(arguments)}: {done.stdout}{done.stderr}"
 
-    def mark(self) -> None:
-        """Remember this moment on all nodes."""
+    @contextmanager
+    def untouched(self) -> Iterator[None]:
+        """Fresh nodes, on which nothing is written meanwhile, and no service of k3s appears."""
+        self.fresh()
+        # Until it is certain that they still are.
+        self._state = "unknown"
         for node in self.nodes.values():
             node.mark()
-
-    def assert_untouched(self) -> None:
-        """Nothing was written since the mark, and no service of k3s is known to systemd."""
+        yield
         for node in self.nodes.values():
-            assert node.written() == [], f"{node.name} was changed"
-            assert (
-                node.lines(
-                    "systemctl list-unit-files --no-legend 'k3s*'; ls -d /etc/rancher /usr/local/bin/k3s 2>/dev/null; true"
-                )
-                == []
+            written = node.written()
+            assert written == [], f"{node.name} was changed: {written[:20]}"
+            units = (
+                "systemctl list-unit-files --no-legend 'k3s*'; ls -d /etc/rancher /usr/local/bin/k3s 2>/dev/null; true"
             )
+            assert node.lines(units) == []
+        self._state = "fresh"
 
     def record(self) -> dict[str, Any]:
         """The cluster record."""

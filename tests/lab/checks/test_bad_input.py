@@ -7,6 +7,8 @@ The cases are in bad_input.yml.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +21,18 @@ CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("bad_input
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_is_refused_before_anything_changes(site: Site, case: dict[str, Any]) -> None:
-    site.fresh()
-    for node in site.nodes.values():
-        node.run(case.get("nodes", "true"))
-    site.mark()
-    try:
+    with site.untouched(), _on_nodes(site, case):
         run = site.play("site.yml", variables=case["given"])
         message = run.refused()
-        site.assert_untouched()
-    finally:
-        for node in site.nodes.values():
-            node.run(case.get("cleanup", "true"))
     assert [word for word in case["says"] if word not in message] == [], message
     assert [word for word in case.get("silent", []) if word in run.output] == []
+
+
+@contextmanager
+def _on_nodes(site: Site, case: dict[str, Any]) -> Iterator[None]:
+    """What the case needs on every node, while it runs."""
+    for node in site.nodes.values():
+        node.run(case.get("nodes", "true"))
+    yield
+    for node in site.nodes.values():
+        node.run(case.get("cleanup", "true"))

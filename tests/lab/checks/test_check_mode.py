@@ -9,18 +9,14 @@ from lab_site import Site
 
 
 def test_site_predicts_on_fresh_nodes_and_changes_nothing(site: Site) -> None:
-    site.fresh()
-    site.mark()
-    run = site.play("site.yml", "--check", "--diff").succeeded()
+    with site.untouched():
+        run = site.play("site.yml", "--check", "--diff").succeeded()
     assert run.changed > 0, "nothing was predicted"
     assert "+data-dir: /mnt/data/k3s" in run.output, "no diff of k3s's configuration was shown"
-    site.assert_untouched()
     assert not (ARTIFACTS / "kubeconfig").exists()
 
 
-def test_k3s_agent_alone_is_refused_while_there_is_no_server(site: Site) -> None:
-    site.fresh()
-    site.mark()
-    message = site.play("site.yml", "--limit", "lab2").refused()
+def test_agent_alone_is_refused_while_there_is_no_server(site: Site) -> None:
+    with site.untouched():
+        message = site.play("site.yml", "--limit", "lab2").refused()
     assert [word for word in ("lab1", "lab2", "Fix:") if word not in message] == [], message
-    site.assert_untouched()
