@@ -17,8 +17,9 @@ from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.manifests
 
 PodObject = Mapping[str, Any]
 
-# Nothing that only takes time cures these.
-HOPELESS = frozenset({"ErrImageNeverPull", "InvalidImageName", "CreateContainerConfigError"})
+# Nothing that only takes time cures these. ErrImageNeverPull is not among them: the images are known to be on the node before
+# anything is applied, so it is what a pod says that was there before them (a node that was reset and joins again).
+HOPELESS = frozenset({"InvalidImageName", "CreateContainerConfigError"})
 HOPELESS_RESTARTS = 3
 LOG_LINES = 10
 

@@ -101,7 +101,8 @@ def test_a_deployment_that_still_runs_and_is_no_longer_wanted_is_stale() -> None
 @pytest.mark.parametrize(
     ("status", "failed"),
     [
-        (waiting("ErrImageNeverPull"), True),
+        (waiting("InvalidImageName"), True),
+        (waiting("ErrImageNeverPull"), False),
         (waiting("InvalidImageName"), True),
         (waiting("CrashLoopBackOff", restarts=3), True),
         (waiting("CrashLoopBackOff", restarts=2), False),
