@@ -21,7 +21,8 @@ CASES: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("bad_input
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_is_refused_before_anything_changes(site: Site, case: dict[str, Any]) -> None:
-    with site.untouched(), _on_nodes(site, case):
+    site.fresh()
+    with _on_nodes(site, case), site.untouched():
         run = site.play("site.yml", variables=case["given"])
         message = run.refused()
     assert [word for word in case["says"] if word not in message] == [], message
@@ -30,9 +31,13 @@ def test_is_refused_before_anything_changes(site: Site, case: dict[str, Any]) ->
 
 @contextmanager
 def _on_nodes(site: Site, case: dict[str, Any]) -> Iterator[None]:
-    """What the case needs on every node, while it runs."""
+    """What the case needs on every node, and what is wrong with lab2, while it runs."""
     for node in site.nodes.values():
         node.run(case.get("nodes", "true"))
+    for fault in case.get("faults", []):
+        site.cli("fault", fault, "on", "--node", "lab2")
     yield
+    for fault in case.get("faults", []):
+        site.cli("fault", fault, "off", "--node", "lab2")
     for node in site.nodes.values():
         node.run(case.get("cleanup", "true"))
