@@ -120,10 +120,13 @@ class Runs:
         *,
         cwd: Path = CHECKOUT,
         environment: Mapping[str, str] | None = None,
-        kill_at: str | None = None,
+        kill_at: Sequence[str] = (),
         kill_after: float = 0.0,
     ) -> Run:
-        """Run a command to its end, or send SIGKILL to its process group `kill_after` seconds after a line matched `kill_at`."""
+        """Run a command to its end, or send SIGKILL to its process group.
+
+        That is `kill_after` seconds after lines have matched the expressions of `kill_at`, one after the other.
+        """
         self._count += 1
         log = LOGS / f"{self._count:02d}-{re.sub(r'[^A-Za-z0-9.=-]+', '_', title)[:80]}.log"
         started = time.monotonic()
@@ -141,13 +144,17 @@ class Runs:
         )
         lines: list[str] = []
         killed = False
+        awaited = list(kill_at)
         assert process.stdout is not None
         with log.open("w") as record:
             for line in process.stdout:
                 lines.append(line)
                 record.write(line)
                 record.flush()
-                if kill_at and not killed and re.search(kill_at, line):
+                if awaited and re.search(awaited[0], line):
+                    awaited.pop(0)
+                    if awaited:
+                        continue
                     time.sleep(kill_after)
                     os.killpg(process.pid, signal.SIGKILL)
                     killed = True
