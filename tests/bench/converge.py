@@ -90,7 +90,7 @@ def measure(number: int, plan: Path) -> dict[str, Any]:
 
 
 def run_plain(plan: Path) -> dict[str, Any]:
-    load, start = os.getloadavg()[0], time.monotonic()
+    load, start, cpu = os.getloadavg()[0], time.monotonic(), cpu_seconds()
     done = subprocess.run(
         ["bash", ENTER, str(ROOT / "tests/bench/plain.sh"), str(plan)],
         capture_output=True,
@@ -102,7 +102,12 @@ def run_plain(plan: Path) -> dict[str, Any]:
     if done.returncode:
         raise SystemExit(f"plain.sh failed:\n{done.stdout}{done.stderr}")
     steps = [line.split(maxsplit=2)[1:] for line in done.stdout.splitlines() if line.startswith("step ")]
-    return {"seconds": took, "load": load, "steps": [{"name": name, "seconds": float(spent)} for spent, name in steps]}
+    return {
+        "seconds": took,
+        "cpu": cpu_seconds() - cpu,
+        "load": load,
+        "steps": [{"name": name, "seconds": float(spent)} for spent, name in steps],
+    }
 
 
 def converge(name: str, *, count: bool = False) -> dict[str, Any]:
@@ -117,13 +122,13 @@ def converge(name: str, *, count: bool = False) -> dict[str, Any]:
         "ANSIBLE_FORCE_COLOR": "0",
         "BENCH_FILE": str(file),
     }
-    load, start = os.getloadavg()[0], time.monotonic()
+    load, start, cpu = os.getloadavg()[0], time.monotonic(), cpu_seconds()
     command = ["bash", ENTER, *SITE, *(["-vvv"] if count else [])]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=environment, check=False)
     took = time.monotonic() - start
     if done.returncode:
         raise SystemExit(f"{shlex.join(SITE)} failed:\n{done.stdout[-6000:]}{done.stderr[-2000:]}")
-    result = {**json.loads(file.read_text()), "seconds": took, "load": load}
+    result = {**json.loads(file.read_text()), "seconds": took, "cpu": cpu_seconds() - cpu, "load": load}
     if count:
         trips = ROUND_TRIP.findall(done.stdout)
         result["round_trips"] = collections.Counter(address for address, _program in trips)
@@ -131,6 +136,12 @@ def converge(name: str, *, count: bool = False) -> dict[str, Any]:
             address for address, program in trips if os.path.basename(program) in ("sftp", "scp")
         )
     return result
+
+
+def cpu_seconds() -> float:
+    """CPU time of the commands that have ended: what they cost on this side of ssh."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def fresh_nodes() -> None:
@@ -223,13 +234,13 @@ def report(rounds: list[dict[str, Any]], counted: dict[str, dict[str, Any]], hos
                 f"  {which:6} {host}: {tasks['ok']} tasks ({changed} changed, {tasks['skipped']} skipped), "
                 f"{run['round_trips'][address]} round trips ({run['transfers'][address]})"
             )
-    print("\nTimes (load when it began)")
+    print("\nTimes (CPU seconds on the controller; load when it began)")
     for number, result in enumerate(rounds, 1):
         print(
             "  "
             + f"round {number}: "
             + ", ".join(
-                f"{which} {seconds(result[which])} ({result[which]['load']:.1f})"
+                f"{which} {seconds(result[which])} ({result[which]['cpu']:.1f} s; {result[which]['load']:.1f})"
                 for which in ("plain", "first", "second")
             )
         )
@@ -246,6 +257,19 @@ def wall_times(run: dict[str, Any]) -> list[tuple[float, str]]:
     for task, begin, end in zip(run["tasks"], begins, begins[1:]):
         spent[task["name"]] += end - begin
     return sorted(((value, name) for name, value in spent.items()), reverse=True)
+
+
+def kind_times(run: dict[str, Any]) -> list[tuple[float, int, str]]:
+    """(seconds, tasks, action), the longest first."""
+    action_of = {entry["task"]: entry["action"] for entry in run["results"]}
+    begins = [*(task["at"] for task in run["tasks"]), run["end"]]
+    spent: collections.Counter[str] = collections.Counter()
+    number: collections.Counter[str] = collections.Counter()
+    for task, begin, end in zip(run["tasks"], begins, begins[1:]):
+        action = action_of.get(task["name"], "meta")
+        spent[action] += end - begin
+        number[action] += 1
+    return sorted(((value, number[action], action) for action, value in spent.items()), reverse=True)
 
 
 def host_times(run: dict[str, Any], host: str) -> list[tuple[float, str]]:
