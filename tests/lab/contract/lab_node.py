@@ -43,7 +43,7 @@ done
 sleep 0.5
 awk '$2 ~ "^(/run/k3s|/var/lib/kubelet|/run/netns/cni-|DATA)" {print $2}' /proc/self/mounts | sort -r | xargs -r umount
 ip route flush proto 86; ip link delete cni0; ip link delete flannel.1
-iptables-save | grep -v -e KUBE- -e CNI- -e FLANNEL -e 'k3s stand-in' | iptables-restore
+iptables-save | grep -v -e KUBE- -e CNI- -e FLANNEL -e 'flanneld masq' | iptables-restore
 rm -rf DATA /run/k3s /run/flannel /run/netns/cni-* /var/lib/kubelet /var/lib/cni /var/log/pods /var/log/containers /etc/rancher
 rm -f /etc/systemd/system/k3s.service /etc/systemd/system/k3s-agent.service /usr/local/bin/k3s
 systemctl daemon-reload; systemctl reset-failed k3s k3s-agent

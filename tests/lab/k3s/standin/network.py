@@ -96,7 +96,7 @@ def prepare_kernel(cluster_cidr: str) -> bool:
     """
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1", encoding="ascii")
     for rule in (["-d", cluster_cidr, "-j", "RETURN"], ["!", "-d", "224.0.0.0/4", "-j", "MASQUERADE"]):
-        rule = ["-s", cluster_cidr, *rule, "-m", "comment", "--comment", "k3s stand-in"]
+        rule = ["-s", cluster_cidr, *rule, "-m", "comment", "--comment", "flanneld masq"]
         if subprocess.run(
             ["iptables", "-w", "-t", "nat", "-C", "POSTROUTING", *rule], capture_output=True, check=False
         ).returncode:
