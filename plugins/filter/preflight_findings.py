@@ -44,7 +44,6 @@ _value:
 
 from typing import Any
 
-from ansible.errors import AnsibleFilterError
 from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.judge import judge
 from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.settings import PreflightInputError, Settings
 
@@ -53,7 +52,7 @@ def preflight_findings(hosts: dict[str, Any], settings: dict[str, Any]) -> list[
     try:
         return [finding.to_dict() for finding in judge(hosts, Settings.parse(settings))]
     except PreflightInputError as error:
-        raise AnsibleFilterError(str(error)) from error
+        return [error.finding().to_dict()]
 
 
 class FilterModule:

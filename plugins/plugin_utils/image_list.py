@@ -25,7 +25,9 @@ def list_findings(
     With C(archives) the archives are on this machine and are held against the names: that they are there, and that
     their index names the pinned digest. The blobs are hashed later, when an archive is used.
     """
-    findings: list[Finding] = []
+    findings = _shape_findings(images)
+    if findings:
+        return findings
     try:
         parse_all((str(image.get("name", "")), f"{VARIABLE}[{index}].name") for index, image in enumerate(images))
     except FindingError as error:
@@ -40,6 +42,21 @@ def list_findings(
             if image.get("archive"):
                 findings.extend(_archive_findings(str(image["archive"]), str(image["name"])))
     return findings
+
+
+def _shape_findings(images: Any) -> list[Finding]:
+    entries = images if isinstance(images, Sequence) and not isinstance(images, str) else [images]
+    return [
+        Finding(
+            code="image_entry_form",
+            severity="error",
+            message=f"{entry!r} is no image.",
+            fix="Write each image as a mapping with name, and optionally archive and hosts.",
+            where=f"{VARIABLE}[{index}]",
+        )
+        for index, entry in enumerate(entries)
+        if not isinstance(entry, Mapping)
+    ]
 
 
 def _archive_findings(path: str, name: str) -> list[Finding]:

@@ -63,19 +63,21 @@ OWNED_KEYS = {
 _VERSION = re.compile(r"v(\d+)\.(\d+)\.(\d+)(?:[-+][0-9A-Za-z.+-]+)?")
 _TOKEN = re.compile(r"[A-Za-z0-9._:~-]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_LABEL_NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
+_LABEL_KEY = re.compile(rf"([a-z0-9]([a-z0-9.-]{{0,251}}[a-z0-9])?/)?{_LABEL_NAME}")
+_LABEL_VALUE = re.compile(rf"({_LABEL_NAME})?")
+_TAINT = re.compile(rf"[^=:]+(=({_LABEL_NAME})?)?:(NoSchedule|PreferNoSchedule|NoExecute)")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_CLUSTER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+# What `disable` takes.
+PACKAGED = ("coredns", "servicelb", "traefik", "local-storage", "metrics-server", "runtimes")
 _NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
 def config_findings(config: Any, server: bool, allowed: Iterable[str] = ()) -> list[Finding]:
     """What is wrong with the keys of C(k3s_config) for a server or an agent. A C(+) at a key's end (append) is k3s's own."""
     if not isinstance(config, Mapping):
-        return [
-            _error(
-                "k3s_config",
-                f"is {type(config).__name__}",
-                "Write k3s_config as a mapping of k3s's long flags to values.",
-            )
-        ]
+        return [_not_a_mapping("k3s_config", "k3s's long flags to values")]
     known = COMMON_KEYS | (SERVER_KEYS if server else frozenset())
     findings = []
     for key in config:
@@ -123,6 +125,7 @@ def input_findings(given: Mapping[str, Any], server: bool) -> list[Finding]:
             )
         )
     findings += artifact_findings(given.get("artifacts") or ())
+    findings += option_findings(given)
     findings += _data_dir_findings(str(given.get("data_dir") or ""))
     findings += _address_findings(str(given.get("node_ip") or ""), str(given.get("flannel_iface") or ""))
     name = str(given.get("node_name") or "")
@@ -186,6 +189,92 @@ def file_sha256(path: str) -> str | None:
             return hashlib.file_digest(handle, "sha256").hexdigest()
     except OSError:
         return None
+
+
+def option_findings(given: Mapping[str, Any]) -> list[Finding]:
+    """Labels, taints, packaged components, CIDRs, registries, environment, timeout: what k3s or systemd would choke on."""
+    findings = _label_findings(given.get("node_labels") or {}) + _taint_findings(given.get("node_taints") or [])
+    disabled = given.get("disable") or []
+    for name in disabled if isinstance(disabled, list) else [disabled]:
+        if name not in PACKAGED:
+            findings.append(
+                _error(
+                    "k3s_disable_unknown",
+                    f"k3s has no packaged component {name!r}",
+                    f"Known are {', '.join(PACKAGED)}.",
+                    "k3s_disable",
+                )
+            )
+    for key in ("cluster_cidr", "service_cidr"):
+        for network in str(given[key]).split(",") if key in given else []:
+            try:
+                ipaddress.ip_network(network)
+            except ValueError as error:
+                findings.append(
+                    _error("k3s_cidr", f"is no network: {error}", "Write it like 10.42.0.0/16.", f"k3s_{key}")
+                )
+    if not isinstance(given.get("registries") or {}, Mapping):
+        findings.append(_not_a_mapping("k3s_registries", "what registries.yaml holds"))
+    findings += _environment_findings(given.get("environment") or {})
+    if not re.fullmatch(r"[1-9][0-9]*", str(given.get("ready_timeout", 300))):
+        findings.append(
+            _error(
+                "k3s_ready_timeout",
+                f"{given['ready_timeout']!r} is no number of seconds",
+                "Write it like 300.",
+                "k3s_ready_timeout",
+            )
+        )
+    name = str(given.get("cluster_name", "cluster"))
+    if not _CLUSTER_NAME.fullmatch(name):
+        findings.append(
+            _error(
+                "cluster_name_invalid",
+                f"{name!r} cannot be the name of a folder and of a context",
+                "Use letters, digits, '.', '_' and '-'.",
+                "cluster_name",
+            )
+        )
+    return findings
+
+
+def _label_findings(labels: Any) -> list[Finding]:
+    if not isinstance(labels, Mapping):
+        return [_not_a_mapping("k3s_node_labels", "label to value")]
+    return [
+        _error(
+            "k3s_node_label",
+            f"{key}={value} is no label (the kubelet would not start)",
+            "Use letters, digits, '.', '_' and '-', beginning and ending with a letter or digit.",
+            f"k3s_node_labels: {key}",
+        )
+        for key, value in labels.items()
+        if value is None or not _LABEL_KEY.fullmatch(str(key)) or not _LABEL_VALUE.fullmatch(str(value))
+    ]
+
+
+def _taint_findings(taints: Any) -> list[Finding]:
+    return [
+        _error("k3s_node_taint", f"{taint!r} is no taint", "Write it like key=value:NoSchedule.", "k3s_node_taints")
+        for taint in (taints if isinstance(taints, list) else [taints])
+        if not _TAINT.fullmatch(str(taint))
+    ]
+
+
+def _environment_findings(environment: Any) -> list[Finding]:
+    if not isinstance(environment, Mapping):
+        return [_not_a_mapping("k3s_environment", "name to value")]
+    # Values stay out of the message: a proxy's URL may hold a password.
+    return [
+        _error(
+            "k3s_environment",
+            "systemd would not read this variable",
+            "Name it with letters, digits and '_', and give it a value of one line.",
+            f"k3s_environment: {name}",
+        )
+        for name, value in environment.items()
+        if value is None or not _VARIABLE.fullmatch(str(name)) or "\n" in str(value)
+    ]
 
 
 def artifact_findings(files: Iterable[Mapping[str, Any]]) -> list[Finding]:
@@ -329,3 +418,9 @@ def _address_findings(address: str, interface: str) -> list[Finding]:
 
 def _error(code: str, message: str, fix: str, where: str = "k3s_config") -> Finding:
     return Finding(code, "error", message, fix, where=where)
+
+
+def _not_a_mapping(variable: str, of: str) -> Finding:
+    return _error(
+        "k3s_not_a_mapping", "is not a mapping", f"Write it as a mapping of {of}, or as its JSON text.", variable
+    )

@@ -23,6 +23,7 @@ WORKER_GROUPS = ("prefill", "decode", "aggregated")
 
 # Every code, with what it says in a few words. The README's table is held against this one by a test.
 CODES: dict[str, str] = {
+    "preflight_input": "a variable of this stage is of the wrong form",
     "no_server": "the group k3s_server is empty",
     "several_servers": "the group k3s_server has more than one host",
     "host_without_role": "a host of k3s_cluster is neither server nor agent",
@@ -87,6 +88,10 @@ CODES: dict[str, str] = {
 
 class PreflightInputError(ValueError):
     """A setting is of the wrong form; the message names the variable."""
+
+    def finding(self) -> Finding:
+        """The same, to be told beside what else was found."""
+        return Finding("preflight_input", "error", str(self), "Correct it in the inventory or the extra vars.")
 
 
 @dataclass(frozen=True)

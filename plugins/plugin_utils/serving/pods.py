@@ -65,7 +65,7 @@ def rollout(
     warnings = _warnings(events)
     findings, hopeless = [], False
     for instance, template in wanted.items():
-        own = [pod for pod in listed if _instance(pod) == instance and not is_leaving(pod)]
+        own = [pod for pod in listed if _instance(pod) == instance and not is_leaving(pod) and not is_ended(pod)]
         current = [pod for pod in own if _is_of(pod, template)]
         if any(is_ready(pod) for pod in current):
             continue
@@ -80,6 +80,11 @@ def rollout(
 def is_leaving(pod: PodObject) -> bool:
     """Whether the pod is being deleted: to the router it is gone."""
     return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def is_ended(pod: PodObject) -> bool:
+    """Evicted, or refused by a kubelet that came back without its GPUs: Kubernetes keeps the object, and replaces the pod."""
+    return _status(pod).get("phase") in ("Failed", "Succeeded")
 
 
 def is_ready(pod: PodObject) -> bool:

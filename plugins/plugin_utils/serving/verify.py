@@ -15,6 +15,7 @@ from ansible_collections.infera.baremetal.plugins.module_utils.findings import F
 from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import (
     PodObject,
     instance_of,
+    is_ended,
     is_leaving,
     is_ready,
     log_tail,
@@ -28,7 +29,7 @@ ROLES = {"mixed": "aggregated", "prefill": "prefill", "decode": "decode"}
 
 def placement_findings(plan: Mapping[str, Any], pods: Iterable[PodObject]) -> list[Finding]:
     """Each Deployment has one live pod, ready, on its node; and there are no others."""
-    live = [pod for pod in pods if not is_leaving(pod)]
+    live = [pod for pod in pods if not is_leaving(pod) and not is_ended(pod)]
     findings = []
     for wanted in plan["pods"]:
         own = [pod for pod in live if instance_of(pod) == wanted["instance"]]
@@ -120,7 +121,11 @@ def worker_findings(plan: Mapping[str, Any], answer: Any, pods: Iterable[PodObje
 
 def _expected(plan: Mapping[str, Any], pods: Iterable[PodObject]) -> list[tuple[str, str, str]]:
     """(instance, role, address) of each worker; on the pod network the address is the pod's own."""
-    addresses = {instance_of(pod): (pod.get("status") or {}).get("podIP") or "" for pod in pods if not is_leaving(pod)}
+    addresses = {
+        instance_of(pod): (pod.get("status") or {}).get("podIP") or ""
+        for pod in pods
+        if not is_leaving(pod) and not is_ended(pod)
+    }
     workers = [wanted for wanted in plan["pods"] if wanted["role"] != "router"]
     if plan["network"] == "host":
         return [(worker["instance"], worker["role"], worker["address"]) for worker in workers]

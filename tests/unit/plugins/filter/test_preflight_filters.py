@@ -10,10 +10,16 @@ from ansible_collections.infera.baremetal.plugins.filter.preflight_findings impo
 from ansible_collections.infera.baremetal.plugins.filter.preflight_peers import preflight_peers
 
 
-@pytest.mark.parametrize("judge", [preflight_findings, preflight_peers])
-def test_a_wrong_setting_is_one_clear_error(judge: object) -> None:
+def test_a_wrong_setting_is_a_finding_beside_the_others() -> None:
+    (finding,) = preflight_findings({}, {"max_skew": "soon"})
+
+    assert (finding["code"], finding["severity"]) == ("preflight_input", "error")
+    assert "preflight_max_skew is 'soon'; it must be a number" in finding["message"]
+
+
+def test_a_wrong_setting_is_one_clear_error_where_there_is_no_list_of_findings() -> None:
     with pytest.raises(AnsibleFilterError, match="preflight_max_skew is 'soon'; it must be a number"):
-        judge({}, {"max_skew": "soon"})
+        preflight_peers({}, {"max_skew": "soon"})
 
 
 def test_findings_cross_to_playbooks_as_dictionaries() -> None:

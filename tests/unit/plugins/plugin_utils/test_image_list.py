@@ -77,3 +77,11 @@ def test_archives_on_the_controller_are_held_against_their_names(tmp_path):
     assert len(findings) == 2
     assert findings[0].where == f"images_list: {tmp_path / 'absent.tar'}"
     assert findings[1].where == f"images_list: {other}"
+
+
+def test_what_is_no_list_of_mappings_is_named_by_its_place():
+    assert [finding.where for finding in list_findings([{"name": ENGINE}, 5, None], GROUPS)] == [
+        "images_list[1]",
+        "images_list[2]",
+    ]
+    assert [finding.code for finding in list_findings("oops", GROUPS)] == ["image_entry_form"]

@@ -80,12 +80,40 @@ def test_a_config_that_is_no_mapping_is_one_finding(config):
         ({"binary_sha256": "abc"}, "k3s_sha256"),
         ({"airgap_archive": "a.tar", "airgap_sha256": ""}, "k3s_sha256"),
         ({"token": "two words"}, "k3s_token_characters"),
+        ({"node_labels": {"a b": "c"}}, "k3s_node_label"),
+        ({"node_labels": {"tier": None}}, "k3s_node_label"),
+        ({"node_labels": "oops"}, "k3s_not_a_mapping"),
+        ({"node_taints": ["gpu"]}, "k3s_node_taint"),
+        ({"disable": ["treafik"]}, "k3s_disable_unknown"),
+        ({"cluster_cidr": "10.99.0.0/99"}, "k3s_cidr"),
+        ({"cluster_cidr": ""}, "k3s_cidr"),
+        ({"registries": "oops"}, "k3s_not_a_mapping"),
+        ({"environment": {"A": "x\ny"}}, "k3s_environment"),
+        ({"environment": {"B C": "1"}}, "k3s_environment"),
+        ({"ready_timeout": "soon"}, "k3s_ready_timeout"),
+        ({"ready_timeout": "0"}, "k3s_ready_timeout"),
+        ({"cluster_name": "../x"}, "cluster_name_invalid"),
+        ({"cluster_name": ""}, "cluster_name_invalid"),
         ({"token": "100%"}, "k3s_token_characters"),
         ({"token": "K10" + "ab" * 32 + "::server:x"}, "k3s_token_form"),
     ],
 )
 def test_bad_input(change, code):
     assert codes(input_findings({**GOOD, **change}, server=True)) == [code]
+
+
+def test_good_options_pass():
+    good = {
+        "node_labels": {"example.com/tier": "gpu", "empty": ""},
+        "node_taints": ["amd.com/gpu=present:NoSchedule", "x:NoExecute"],
+        "disable": ["traefik"],
+        "cluster_cidr": "10.42.0.0/16,fd00:42::/56",
+        "service_cidr": "10.43.0.0/16",
+        "environment": {"HTTPS_PROXY": "http://proxy.example:3128"},
+        "ready_timeout": "600",
+        "cluster_name": "east-1",
+    }
+    assert input_findings({**GOOD, **good}, server=True) == []
 
 
 def test_everything_wrong_is_listed_at_once():

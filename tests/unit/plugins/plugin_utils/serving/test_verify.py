@@ -48,6 +48,15 @@ def test_every_pod_in_its_place_gives_no_finding() -> None:
     assert placement_findings(PLAN, pods()) == []
 
 
+def test_evicted_pods_that_kubernetes_keeps_do_not_count() -> None:
+    evicted = [
+        {**pod("infera-decode-gpu2", "gpu2", ready=False), "status": {"phase": "Failed", "reason": "Evicted"}}
+    ] * 6
+
+    assert placement_findings(PLAN, [*pods(), *evicted]) == []
+    assert codes(placement_findings(PLAN, [*pods()[:2], *evicted])) == [("verify_pod_missing", "infera-decode-gpu2")]
+
+
 @pytest.mark.parametrize(
     ("listed", "expected"),
     [
