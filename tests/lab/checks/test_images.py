@@ -9,6 +9,7 @@ LAB_SSH_CONFIG and LAB_CHECK_NODE name another place and node than the lab's own
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
@@ -193,16 +194,25 @@ class Play:
 
     def kill_when(self, node: Node, condition: str, options: dict[str, Any]) -> None:
         """Starts the run and kills all of it, without a chance to tidy up, once a condition holds on the node."""
+        # The watch comes first: on a busy machine a connection can take longer than the state that is waited for.
+        watch = f"echo watching; for i in $(seq 3000); do {condition} && exit 0; sleep 0.02; done; exit 1"
         with subprocess.Popen(
-            self.command(options),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env=self.environment(),
-            cwd=_ROOT,
-            start_new_session=True,
-        ) as process:
-            node.run(f"for i in $(seq 3000); do {condition} && exit 0; sleep 0.02; done; echo never; exit 1")
-            os.killpg(process.pid, signal.SIGKILL)
+            ["ssh", "-F", str(node.ssh_config), node.name, watch], stdout=subprocess.PIPE, text=True
+        ) as watcher:
+            assert watcher.stdout is not None and watcher.stdout.readline() == "watching\n"
+            with subprocess.Popen(
+                self.command(options),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env=self.environment(),
+                cwd=_ROOT,
+                start_new_session=True,
+            ) as process:
+                held = watcher.wait() == 0
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                assert held, f"never: {condition}\n{process.communicate()[0]}"
 
 
 @pytest.fixture(name="play")
