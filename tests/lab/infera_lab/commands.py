@@ -98,7 +98,8 @@ def down(lab: Lab, progress: Progress) -> None:
     nodes.down(lab, lab.nodes())
     network.down(lab)
     inventory.remove(lab)
-    for directory in (lab.state, lab.runtime):
+    # The record and the kubeconfig of a cluster that is gone would be taken for the next one's.
+    for directory in (lab.state, lab.runtime, lab.checkout / "artifacts" / "lab"):
         if directory.exists():
             # The disks were unmounted above, or it would have stopped there: nothing of a node is deleted through a mount.
             shutil.rmtree(directory)

@@ -185,6 +185,8 @@ def _start_kubelet(children: Children, settings: Settings, cluster: dict[str, st
             # For cAdvisor, which else waits 5 s for Debian's containerd.
             f"--containerd={runtime.SOCKET}",
             f"--hostname-override={settings.node_name}",
+            # So that the image of every sandbox is not collected when the disk fills; newer containerds pin it themselves.
+            f"--pod-infra-container-image={settings.pause_image}",
             f"--node-ip={settings.node_ip}",
             f"--node-labels={','.join(settings.node_labels)}",
             f"--register-with-taints={','.join(settings.node_taints)}",
