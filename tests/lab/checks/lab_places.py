@@ -9,4 +9,6 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[3]
 ARTIFACTS = CHECKOUT / "artifacts" / "lab"
 LOGS = CHECKOUT / ".cache" / "lab-checks"
+# Where the second run would keep facts between runs.
+FACTS = LOGS / "facts"
 DATA_DIR = "/mnt/data/k3s"

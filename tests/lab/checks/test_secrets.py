@@ -1,15 +1,9 @@
 # Copyright (c) 2026 the infera.baremetal authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""No secret is seen by who should not see it: not in outputs at -vvv with --diff, arguments, units, journals, records, facts.
-
-The secrets: those the operator gives (token, registry password, service environment), and those that k3s makes (secure
-token, client key of the kubeconfig, node passwords).
-"""
+"""No secret is seen by who should not see it: not in outputs at -vvv with --diff, arguments, units, journals, records, facts."""
 
 from __future__ import annotations
 
-import base64
-import re
 import stat
 import subprocess
 import sys
@@ -17,40 +11,16 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from lab_places import ARTIFACTS, DATA_DIR
+from lab_places import ARTIFACTS, FACTS
 from lab_processes import Sampler
+from lab_secrets import known, shown
 from lab_site import Site
 
 
 @pytest.fixture(name="secrets", scope="module")
 def _secrets(site: Site) -> dict[str, str]:
-    """Name -> value, read where only root can."""
     site.standing()
-    kubeconfig = (ARTIFACTS / "kubeconfig").read_text()
-    found = {
-        "k3s_token": site.variables["k3s_token"],
-        "k3s_registries": site.variables["k3s_registries"]["configs"]["registry.lab"]["auth"]["password"],
-        "k3s_environment": site.variables["k3s_environment"]["LAB_CHECK"],
-        "server token": site.nodes["lab1"].run(f"cat {DATA_DIR}/server/token").strip(),
-    }
-    key = re.search(r"client-key-data: (\S+)", kubeconfig)
-    bearer = re.search(r"^\s+token: (\S+)", kubeconfig, re.MULTILINE)
-    if key:
-        found["client key"] = key.group(1)
-        # A line of the key itself: a log would show it decoded.
-        found["client key, decoded"] = base64.b64decode(key.group(1)).decode().splitlines()[1]
-    if bearer:
-        found["kubeconfig's token"] = bearer.group(1)
-    for name, node in site.nodes.items():
-        found[f"node password of {name}"] = node.run("cat /etc/rancher/node/password").strip()
-    assert key or bearer, "the kubeconfig holds no credential"
-    assert all(len(value) >= 16 for value in found.values()), [name for name, value in found.items() if len(value) < 16]
-    return found
-
-
-def shown(secrets: dict[str, str], text: str) -> list[str]:
-    """The names of the secrets that a text shows."""
-    return [name for name, value in secrets.items() if value in text]
+    return known(site)
 
 
 def test_the_sampler_sees_arguments() -> None:
@@ -135,10 +105,7 @@ def test_controller_keeps_them_in_the_kubeconfig_alone(site: Site, secrets: dict
     assert stat.S_IMODE(ARTIFACTS.stat().st_mode) & 0o022 == 0
 
 
-def test_facts_that_a_cache_would_keep(site: Site, secrets: dict[str, str], tmp_path) -> None:
-    site.standing()
-    cache = tmp_path / "facts"
-    environment = {"ANSIBLE_CACHE_PLUGIN": "ansible.builtin.jsonfile", "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(cache)}
-    site.play("k3s.yml", environment=environment).unchanged()
-    kept = "".join(path.read_text() for path in cache.rglob("*") if path.is_file())
+def test_facts_that_a_cache_would_keep(site: Site, secrets: dict[str, str]) -> None:
+    site.second()
+    kept = "".join(path.read_text() for path in FACTS.rglob("*") if path.is_file())
     assert shown(secrets, kept) == []
