@@ -105,7 +105,9 @@ def test_the_kv_cache_went_over_a_rail(answer):
     assert kv["bytes"] > 0
     index = int(kv["rail"])
     # Each node has a /64 of its own on each rail: fd00:77:RAIL:NODE::/64.
-    local, remote = (ipaddress.ip_address(str(kv[end]).removeprefix("[").partition("]")[0]) for end in ("local", "remote"))
+    local, remote = (
+        ipaddress.ip_address(str(kv[end]).removeprefix("[").partition("]")[0]) for end in ("local", "remote")
+    )
     assert local in ipaddress.ip_network(f"fd00:77:{index}:2::/64")
     assert remote in ipaddress.ip_network(f"fd00:77:{index}:1::/64")
     assert kv["netdev"] == f"rail{index}"
