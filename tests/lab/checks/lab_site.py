@@ -114,6 +114,7 @@ class Site:
         self.first_state: dict[str, list[str]] | None = None
         self.sampled = ""
         self._second: Run | None = None
+        self._installation_failed = False
         self.fresh_files: dict[str, list[str]] = {}
         # Values whose whereabouts the checks look for; they travel in a file, never on a command line.
         self.variables: dict[str, Any] = {
@@ -144,10 +145,15 @@ class Site:
     def standing(self) -> Run:
         """A cluster that answers, made by one undisturbed run; that run, with all that it can print."""
         if self._state != "standing" or self.first is None:
+            assert not self._installation_failed, (
+                "the installation failed before, and is not tried again for each check"
+            )
             self.fresh()
             self._state = "unknown"
+            self._installation_failed = True
             with Sampler() as sampler:
                 self.first = self.play("site.yml", "--diff", "-vvv").succeeded()
+            self._installation_failed = False
             self.sampled = sampler.text
             self.first_state = lab_state.of(self)
         self._state = "standing"
