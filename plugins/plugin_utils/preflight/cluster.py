@@ -88,7 +88,7 @@ def _left_out(hosts: Mapping[str, Facts], settings: Settings) -> Iterator[Findin
                 "host_unreachable",
                 "error",
                 f"could not be read: {str(settings.unread.get(host) or 'an earlier task failed on it').strip()}",
-                f"`ansible -m ansible.builtin.ping {host}` tries it alone; or leave the host out with --limit.",
+                f"`ansible -i <inventory> -m ansible.builtin.ping {host}` tries it alone; or leave the host out with --limit.",
                 host,
             )
     outside = [host for host in cluster if host not in settings.hosts]

@@ -25,6 +25,7 @@ ORDER = (
     "test_secrets",
     "test_jobs",
     "test_digests",
+    "test_failures",
     "test_limit",
     "test_reset",
     "test_interrupted",
