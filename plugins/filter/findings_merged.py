@@ -32,11 +32,15 @@ _value:
   elements: dict
 """
 
-from typing import Any
+from typing import Any, Iterable, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.judge import merge
+
+def findings_merged(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.judge import merge
+
+    return merge(findings)
 
 
 class FilterModule:
     def filters(self) -> dict[str, Any]:
-        return {"findings_merged": merge}
+        return {"findings_merged": findings_merged}

@@ -37,11 +37,12 @@ _value:
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError
-from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import expected_gpus
 
 
 def gpu_plugin_expected(groups: Mapping[str, list[str]], hostvars: Mapping[str, Any]) -> dict[str, int]:
+    from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import expected_gpus
+
     try:
         return expected_gpus(groups, hostvars)
     except FindingError as error:

@@ -48,9 +48,6 @@ _value:
 
 from typing import Any, Iterable, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import gpu_findings
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import logs_by_pod
-
 
 def gpu_plugin_findings(
     nodes: Iterable[Mapping[str, Any]],
@@ -58,6 +55,9 @@ def gpu_plugin_findings(
     pods: Iterable[Mapping[str, Any]] = (),
     logs: Iterable[Mapping[str, Any]] = (),
 ) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import gpu_findings
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import logs_by_pod
+
     return [finding.to_dict() for finding in gpu_findings(expected, nodes, pods, logs_by_pod(logs))]
 
 

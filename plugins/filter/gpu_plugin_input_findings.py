@@ -33,10 +33,10 @@ _value:
 
 from typing import Any
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import input_findings
-
 
 def gpu_plugin_input_findings(image: str) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import input_findings
+
     return [finding.to_dict() for finding in input_findings(image)]
 
 

@@ -64,8 +64,6 @@ _value:
 from typing import Any, Iterable, Mapping
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError
-from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import plugin_manifests
 
 
 def gpu_plugin_manifests(
@@ -77,6 +75,9 @@ def gpu_plugin_manifests(
     tolerations: Iterable[Mapping[str, Any]] = (),
     allow_pull: bool = False,
 ) -> list[dict[str, Any]]:
+    from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import plugin_manifests
+
     try:
         return plugin_manifests(image, sysfs, command, env, node_selector, tolerations, allow_pull)
     except FindingError as error:

@@ -33,10 +33,10 @@ _value:
 
 from typing import Any, Iterable, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import seen_gpus
-
 
 def gpu_plugin_seen(nodes: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.gpu_plugin import seen_gpus
+
     return seen_gpus(nodes)
 
 

@@ -43,12 +43,12 @@ _value:
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.image_list import list_findings
-
 
 def image_list_findings(
     images: Sequence[Mapping[str, Any]], groups: Mapping[str, Sequence[str]], archives: bool = False
 ) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.image_list import list_findings
+
     return [finding.to_dict() for finding in list_findings(images, groups, archives)]
 
 

@@ -41,11 +41,15 @@ _value:
   elements: dict
 """
 
-from typing import Any
+from typing import Any, Iterable, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.image_list import for_host
+
+def images_for_host(images: Iterable[Mapping[str, Any]], host: str, groups: Iterable[str]) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.image_list import for_host
+
+    return for_host(images, host, groups)
 
 
 class FilterModule:
     def filters(self) -> dict[str, Any]:
-        return {"images_for_host": for_host}
+        return {"images_for_host": images_for_host}

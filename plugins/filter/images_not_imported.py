@@ -36,10 +36,10 @@ _value:
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.image_list import not_imported
-
 
 def images_not_imported(missing: Mapping[str, Iterable[str]]) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.image_list import not_imported
+
     return [finding.to_dict() for finding in not_imported(missing)]
 
 

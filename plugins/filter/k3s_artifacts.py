@@ -34,10 +34,10 @@ _value:
 
 from typing import Any
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.k3s_config import file_sha256
-
 
 def k3s_artifacts(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.k3s_config import file_sha256
+
     return [{**file, "found": file_sha256(file["path"])} for file in files]
 
 

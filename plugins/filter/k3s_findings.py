@@ -43,10 +43,10 @@ _value:
 
 from typing import Any
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.k3s_config import input_findings, node_findings
-
 
 def k3s_findings(given: dict[str, Any], server: bool, node: dict[str, Any] | None = None) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.k3s_config import input_findings, node_findings
+
     findings = input_findings(given, server)
     findings += node_findings(node or {}, str(given.get("version") or ""), str(given.get("data_dir") or ""))
     return [finding.to_dict() for finding in findings]

@@ -62,9 +62,6 @@ _value:
 
 from typing import Any, Iterable, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.nodes import Node
-from ansible_collections.infera.baremetal.plugins.plugin_utils.nodes import node_findings as findings_of
-
 
 def node_findings(
     hosts: Iterable[str],
@@ -76,11 +73,15 @@ def node_findings(
     folder: str = "",
     folders: Mapping[str, str] | None = None,
 ) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.nodes import node_findings as findings_of
+
     nodes = [_node(host, hostvars[host], images, folder, folders or {}) for host in hosts]
     return [finding.to_dict() for finding in findings_of(nodes, pull_variable, allow_pull, predicting)]
 
 
-def _node(host: str, variables: Mapping[str, Any], images: str, folder: str, folders: Mapping[str, str]) -> Node:
+def _node(host: str, variables: Mapping[str, Any], images: str, folder: str, folders: Mapping[str, str]) -> Any:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.nodes import Node
+
     name = str(variables.get("k3s_node_name") or host)
     seen = (variables.get(folder) or {}).get("stat")
     return Node(

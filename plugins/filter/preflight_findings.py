@@ -44,11 +44,14 @@ _value:
 
 from typing import Any
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.judge import judge
-from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.settings import PreflightInputError, Settings
-
 
 def preflight_findings(hosts: dict[str, Any], settings: dict[str, Any]) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.judge import judge
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.settings import (
+        PreflightInputError,
+        Settings,
+    )
+
     try:
         return [finding.to_dict() for finding in judge(hosts, Settings.parse(settings))]
     except PreflightInputError as error:

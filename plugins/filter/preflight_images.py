@@ -34,11 +34,15 @@ _value:
   elements: dict
 """
 
-from typing import Any
+from typing import Any, Iterable, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.image_archives import with_sizes
+
+def preflight_images(images: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.image_archives import with_sizes
+
+    return with_sizes(images)
 
 
 class FilterModule:
     def filters(self) -> dict[str, Any]:
-        return {"preflight_images": with_sizes}
+        return {"preflight_images": preflight_images}

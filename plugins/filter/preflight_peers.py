@@ -41,11 +41,15 @@ _value:
 from typing import Any
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.reachability import peers
-from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.settings import PreflightInputError, Settings
 
 
 def preflight_peers(hosts: dict[str, Any], settings: dict[str, Any]) -> list[dict[str, Any]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.reachability import peers
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.settings import (
+        PreflightInputError,
+        Settings,
+    )
+
     try:
         return peers(hosts, Settings.parse(settings))
     except PreflightInputError as error:

@@ -42,12 +42,12 @@ _value:
 
 from typing import Any
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.reachability import judge_reachability
-
 
 def preflight_reachability(
     probes: dict[str, Any], listens: dict[str, Any], hosts: dict[str, Any]
 ) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.reachability import judge_reachability
+
     return [finding.to_dict() for finding in judge_reachability(probes, listens, hosts)]
 
 

@@ -39,9 +39,13 @@ _value:
   elements: dict
 """
 
-from typing import Any
+from typing import Any, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.reset import reset_findings
+
+def reset_findings(surveys: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any]) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.reset import reset_findings as apply
+
+    return apply(surveys, given)
 
 
 class FilterModule:

@@ -38,9 +38,13 @@ _value:
   elements: dict
 """
 
-from typing import Any
+from typing import Any, Mapping, Sequence
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.reset import reset_notes
+
+def reset_notes(findings: Sequence[Mapping[str, str]], node: Mapping[str, Any]) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.reset import reset_notes as apply
+
+    return apply(findings, node)
 
 
 class FilterModule:

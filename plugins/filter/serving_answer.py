@@ -32,10 +32,10 @@ _value:
 
 from typing import Any, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.verify import answer_text
-
 
 def serving_answer(answer: Mapping[str, Any]) -> str:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.verify import answer_text
+
     return answer_text(answer)
 
 

@@ -41,12 +41,12 @@ _value:
 
 from typing import Any, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.deployment import from_inventory
-
 
 def serving_deployment(
     settings: Mapping[str, Any], groups: Mapping[str, list[str]], hostvars: Mapping[str, Any]
 ) -> dict[str, Any]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.deployment import from_inventory
+
     return from_inventory(settings, groups, hostvars)
 
 

@@ -34,10 +34,10 @@ _value:
 
 from typing import Any, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.deployment import deployment_findings
-
 
 def serving_deployment_findings(deployment: Mapping[str, Any]) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.deployment import deployment_findings
+
     return [finding.to_dict() for finding in deployment_findings(deployment)]
 
 

@@ -37,10 +37,10 @@ _value:
 
 from typing import Any, Iterable, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.plan import endpoint
-
 
 def serving_endpoint(plan: Mapping[str, Any], resources: Iterable[Mapping[str, Any]]) -> str:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.plan import endpoint
+
     return endpoint(plan, resources)
 
 

@@ -55,15 +55,6 @@ _value:
 
 from typing import Any, Mapping
 
-from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import logs_by_pod
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.verify import (
-    answer_findings,
-    log_findings,
-    placement_findings,
-    worker_findings,
-)
-
 
 def serving_findings(
     plan: Mapping[str, Any],
@@ -74,6 +65,15 @@ def serving_findings(
     pattern: str = "",
     logs: list[Mapping[str, Any]] | None = None,
 ) -> list[dict[str, str]]:
+    from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import logs_by_pod
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.verify import (
+        answer_findings,
+        log_findings,
+        placement_findings,
+        worker_findings,
+    )
+
     findings: list[Finding] = []
     if pods is not None and workers is None and logs is None:
         findings += placement_findings(plan, pods)

@@ -37,12 +37,13 @@ _value:
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.deployment import parse_deployment
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.manifests import build_manifests
 
 
 def serving_manifests(deployment: Mapping[str, Any]) -> list[dict[str, Any]]:
+    from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.deployment import parse_deployment
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.manifests import build_manifests
+
     try:
         return build_manifests(parse_deployment(deployment))
     except FindingError as error:

@@ -34,12 +34,13 @@ _value:
 from typing import Any, Mapping
 
 from ansible.errors import AnsibleFilterError
-from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.deployment import parse_deployment
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.plan import deployment_plan
 
 
 def serving_plan(deployment: Mapping[str, Any]) -> dict[str, Any]:
+    from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.deployment import parse_deployment
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.plan import deployment_plan
+
     try:
         return deployment_plan(parse_deployment(deployment))
     except FindingError as error:

@@ -56,8 +56,6 @@ _value:
 
 from typing import Any, Iterable, Mapping
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import logs_by_pod, rollout
-
 
 def serving_rollout(
     pods: Iterable[Mapping[str, Any]],
@@ -65,6 +63,8 @@ def serving_rollout(
     events: Iterable[Mapping[str, Any]] = (),
     logs: Iterable[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import logs_by_pod, rollout
+
     return rollout(objects, pods, events, logs_by_pod(logs)).to_dict()
 
 
