@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.infera.baremetal.plugins.module_utils.findings import errors, summary
+from ansible_collections.infera.baremetal.plugins.module_utils.findings import errors, verdict
 
 
 class ActionModule(ActionBase):
@@ -33,10 +33,7 @@ class ActionModule(ActionBase):
             waived=[finding for finding in errors(findings) if finding not in stopping],
         )
         if findings:
-            result["msg"] = f"{options['subject']}: {_count(findings, stopping)}\n{summary(findings)}"
+            result["msg"] = verdict(options["subject"], findings, waive)
         result["failed"] = bool(stopping)
         return result
 
-
-def _count(findings: list[dict[str, Any]], stopping: list[dict[str, Any]]) -> str:
-    return f"{len(stopping)} to mend, {len(findings) - len(stopping)} to know"

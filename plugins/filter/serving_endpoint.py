@@ -8,7 +8,7 @@ DOCUMENTATION = r"""
 name: serving_endpoint
 short_description: The URL of the router
 description:
-  - Finds the router's Service among the objects that M(infera.baremetal.apply_objects) returned.
+  - Finds the router's Service among the objects that M(infera.baremetal.serving_rollout) returned.
 author:
   - infera.baremetal authors (@infera-project)
 options:
@@ -26,7 +26,7 @@ options:
 EXAMPLES = r"""
 - name: Show where the router answers
   ansible.builtin.debug:
-    msg: "{{ plan | infera.baremetal.serving_endpoint(applied.resources) }}"
+    msg: "{{ plan | infera.baremetal.serving_endpoint(result.resources) }}"
 """
 
 RETURN = r"""

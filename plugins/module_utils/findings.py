@@ -68,6 +68,13 @@ def summary(findings: Iterable[dict[str, Any]]) -> str:
     return "\n".join(_line(finding) for finding in ordered)
 
 
+def verdict(subject: str, findings: Iterable[dict[str, Any]], waived: Iterable[str] = ()) -> str:
+    """What a stage says of all its findings: how many stop it, then one line each."""
+    listed = list(findings)
+    stopping = len(errors(listed, waived))
+    return f"{subject}: {stopping} to mend, {len(listed) - stopping} to know\n{summary(listed)}"
+
+
 def _line(finding: dict[str, Any]) -> str:
     where = f"{finding['where']}: " if finding.get("where") else ""
     why = f" ({finding['why']})" if finding.get("why") else ""

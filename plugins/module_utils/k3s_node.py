@@ -5,13 +5,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import socket
 import time
 from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterable, Optional
 from urllib.parse import urlsplit
 
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding
@@ -140,6 +141,24 @@ def read_node(target: Target, runner: Runner = run) -> Node:
             message = text.strip().splitlines()[-1] if text.strip() else ""
     selinux = os.path.exists("/sys/fs/selinux/enforce")
     return Node(unit, _installed_version(runner), _configured_data_dir(), ready, version, address, message, selinux)
+
+
+def differing(files: Iterable[tuple[str, str]]) -> list[str]:
+    """Those paths whose content has not the sha256 beside them. A file that cannot be read differs, and so does a binary that cannot be run."""
+    return [
+        path for path, sha256 in files if _sha256(path) != sha256 or (path == BINARY and not os.access(path, os.X_OK))
+    ]
+
+
+def _sha256(path: str) -> str:
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as handle:
+            for block in iter(lambda: handle.read(1 << 20), b""):
+                digest.update(block)
+    except OSError:
+        return ""
+    return digest.hexdigest()
 
 
 def parse_node(text: str) -> tuple[Optional[bool], Optional[str], Optional[str], str]:
@@ -282,6 +301,8 @@ def to_dict(node: Node) -> dict[str, Any]:
         "installed_version": node.installed_version,
         "loaded": node.unit.loaded,
         "running": node.unit.running,
+        "enabled": node.unit.enabled,
+        "needs_reload": node.unit.needs_reload,
         "unit_state": node.unit.active,
         "data_dir": node.data_dir,
         "ready": node.ready,

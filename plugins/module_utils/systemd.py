@@ -40,6 +40,8 @@ class Unit:
     active: str
     restarts: int
     started: Optional[int]
+    enabled: bool = False
+    needs_reload: bool = False
 
     @property
     def running(self) -> bool:
@@ -48,7 +50,7 @@ class Unit:
 
 def read_unit(name: str, runner: Runner = run) -> Unit:
     """Ask systemd once; a unit that does not exist is inactive."""
-    keys = "LoadState,ActiveState,NRestarts,MainPID,ExecMainStartTimestamp"
+    keys = "LoadState,ActiveState,NRestarts,MainPID,ExecMainStartTimestamp,UnitFileState,NeedDaemonReload"
     # systemctl formats times in the caller's zone; --timestamp=unix came with systemd 251, Ubuntu 22.04 has 249.
     text = runner(["env", "TZ=UTC", "LC_ALL=C", "systemctl", "show", name, f"--property={keys}"])[1]
     values = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
@@ -59,6 +61,8 @@ def read_unit(name: str, runner: Runner = run) -> Unit:
         active=values.get("ActiveState", "inactive"),
         restarts=int(values.get("NRestarts") or 0),
         started=_seconds(values.get("ExecMainStartTimestamp", "")) if alive else None,
+        enabled=values.get("UnitFileState") == "enabled",
+        needs_reload=values.get("NeedDaemonReload") == "yes",
     )
 
 

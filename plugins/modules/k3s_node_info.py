@@ -47,6 +47,20 @@ options:
     description: The InternalIP that the node must have. Empty for any.
     type: str
     default: ""
+  files:
+    description: Files that a run would put on the node, each C(path) with the C(sha256) that it should have.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      path:
+        description: The file.
+        type: path
+        required: true
+      sha256:
+        description: Its digest in hexadecimal.
+        type: str
+        required: true
   wait:
     description: How long to wait, in seconds. With V(0) it looks once and never fails.
     type: int
@@ -79,6 +93,12 @@ node:
     running:
       description: Whether the unit's process runs.
       type: bool
+    enabled:
+      description: Whether systemd starts the unit at boot.
+      type: bool
+    needs_reload:
+      description: Whether systemd has an older form of the unit than its file.
+      type: bool
     unit_state:
       description: systemd's ActiveState.
       type: str
@@ -97,6 +117,15 @@ node:
     selinux:
       description: Whether the kernel runs SELinux.
       type: bool
+settled:
+  description: Whether the node is Ready, at O(version) and at O(address), and its unit active and enabled.
+  type: bool
+  returned: always
+differing:
+  description: Those of O(files) that are not there, or not as they should be.
+  type: list
+  elements: str
+  returned: always
 findings:
   description: Why the node is not what was asked for; empty when it is.
   type: list
@@ -108,7 +137,9 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import summary
 from ansible_collections.infera.baremetal.plugins.module_utils.k3s_node import (
     Target,
+    differing,
     read_node,
+    settled,
     to_dict,
     wait_until_settled,
 )
@@ -123,24 +154,38 @@ def main() -> None:
             "server_url": {"type": "str", "default": ""},
             "version": {"type": "str", "default": ""},
             "address": {"type": "str", "default": ""},
+            "files": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {
+                    "path": {"type": "path", "required": True},
+                    "sha256": {"type": "str", "required": True},
+                },
+            },
             "wait": {"type": "int", "default": 0},
         },
         supports_check_mode=True,
     )
     options = dict(module.params)
     seconds = options.pop("wait")
+    stale = differing((file["path"], file["sha256"]) for file in options.pop("files"))
     target = Target(**options)
     if not seconds:
-        module.exit_json(changed=False, node=to_dict(read_node(target)), findings=[])
+        node = read_node(target)
+        in_order = settled(target, node) and node.unit.enabled
+        module.exit_json(changed=False, node=to_dict(node), settled=in_order, differing=stale, findings=[])
     node, problems = wait_until_settled(target, seconds)
     findings = [finding.to_dict() for finding in problems]
     if findings:
         module.fail_json(
             msg=f"{target.name} did not become Ready within {seconds} s.\n{summary(findings)}",
             node=to_dict(node),
+            settled=False,
+            differing=stale,
             findings=findings,
         )
-    module.exit_json(changed=False, node=to_dict(node), findings=[])
+    module.exit_json(changed=False, node=to_dict(node), settled=True, differing=stale, findings=[])
 
 
 if __name__ == "__main__":

@@ -1,21 +1,28 @@
 # -*- coding: utf-8 -*-
 # Copyright (c) 2026 the infera.baremetal authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What C(kubernetes.core.k8s) returned for a list of objects, object by object."""
+"""Applying a list of objects: tried as a whole first, then only what differs, so that a conflict leaves nothing half applied."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Iterable, Mapping
 
+from ansible.module_utils.common.dict_transformations import recursive_diff
+from ansible_collections.infera.baremetal.plugins.plugin_utils.kube import Cluster, KubeError, path_of
+
+FIELD_MANAGER = "infera"
 # Set by the API server and its controllers, not by whoever applies.
 _NOISE = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink")
 
 
+class ApplyError(Exception):
+    """What the API refuses, one line for each object."""
+
+
 @dataclass(frozen=True)
 class Applied:
-    """One object's outcome."""
+    """One object's outcome; the parts that differ, for a diff."""
 
     label: str
     changed: bool
@@ -28,12 +35,55 @@ class Outcome:
     """All objects' outcomes; C(resources) as the server has them now."""
 
     objects: tuple[Applied, ...]
-    resources: tuple[Mapping[str, Any], ...]
-    errors: tuple[str, ...]
+    resources: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def changed(self) -> bool:
         return any(each.changed for each in self.objects)
+
+    @property
+    def names(self) -> list[str]:
+        """Labels of the objects that changed."""
+        return [each.label for each in self.objects if each.changed]
+
+
+def apply(cluster: Cluster, definitions: Iterable[Mapping[str, Any]], force: bool, check_mode: bool) -> Outcome:
+    """Server-side apply of all objects. Raises ApplyError, before anything but a new namespace is made."""
+    wanted = list(definitions)
+    new_namespaces = set()
+    for definition in wanted:
+        if definition["kind"] == "Namespace" and cluster.get(path_of(definition)) is None:
+            new_namespaces.add(definition["metadata"]["name"])
+            if not check_mode:
+                _try(lambda each=definition: cluster.apply(each, FIELD_MANAGER, force), definition)
+    objects, resources, errors = [], [], []
+    for definition in wanted:
+        name = definition["metadata"]["name"] if definition["kind"] == "Namespace" else ""
+        if check_mode and new_namespaces & {name, definition["metadata"].get("namespace", "")}:
+            objects.append(Applied(label(definition), True, {}, definition))
+            continue
+        try:
+            before = cluster.get(path_of(definition))
+            after = cluster.apply(definition, FIELD_MANAGER, force, dry_run=True)
+        except KubeError as error:
+            errors.append(f"{label(definition)}: {error}")
+            continue
+        is_new = name in new_namespaces
+        objects.append(_compared(definition, None if is_new else before, after))
+        resources.append(after if objects[-1].changed and not check_mode and not is_new else before or after)
+    if errors:
+        raise ApplyError("\n".join(errors))
+    if check_mode:
+        return Outcome(tuple(objects), tuple(resources))
+    for index, (definition, outcome) in enumerate(zip(wanted, objects)):
+        if outcome.changed:
+            resources[index] = _try(lambda each=definition: cluster.apply(each, FIELD_MANAGER, force), definition)
+    return Outcome(tuple(objects), tuple(resources))
+
+
+def predict(definitions: Iterable[Mapping[str, Any]]) -> Outcome:
+    """The outcome on a cluster that does not exist yet: every object is new."""
+    return Outcome(tuple(Applied(label(each), True, {}, each) for each in definitions))
 
 
 def label(definition: Mapping[str, Any]) -> str:
@@ -41,66 +91,6 @@ def label(definition: Mapping[str, Any]) -> str:
     metadata = definition["metadata"]
     namespace = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
     return f"{definition['kind']} {namespace}{metadata['name']}"
-
-
-def predict(definitions: Iterable[Mapping[str, Any]]) -> Outcome:
-    """The outcome on a cluster that does not exist yet: every object is new."""
-    return Outcome(tuple(Applied(label(each), True, {}, each) for each in definitions), (), ())
-
-
-def collect(definitions: Iterable[Mapping[str, Any]], answer: Mapping[str, Any], check_mode: bool) -> Outcome:
-    """Pair the definitions with the module's results (one result is returned bare, several in a list)."""
-    wanted = list(definitions)
-    results = [answer] if len(wanted) == 1 else answer["result"]["results"]
-    new_namespaces = {
-        each["metadata"]["name"]
-        for each, result in zip(wanted, results)
-        if each["kind"] == "Namespace" and check_mode and result.get("changed")
-    }
-    objects, resources, errors = [], [], []
-    for definition, result in zip(wanted, results):
-        error = result.get("error")
-        if error and definition["metadata"].get("namespace") in new_namespaces:
-            objects.append(Applied(label(definition), True, {}, definition))
-        elif error:
-            errors.append(f"{label(definition)}: {explain(str(error.get('msg', error)))}")
-        else:
-            objects.append(_applied(definition, result))
-            resources.append(result.get("result") or {})
-    return Outcome(tuple(objects), tuple(resources), tuple(errors))
-
-
-def explain(message: str) -> str:
-    """The API server's own words out of the client's message, and what to do about a conflict."""
-    start = message.find("{")
-    try:
-        status = json.loads(message[start:]) if start >= 0 else {}
-    except ValueError:
-        return message
-    told = status.get("message", message)
-    if status.get("reason") == "Conflict":
-        return f"{told}. Undo that change, or allow to take the field over (force_conflicts)."
-    return str(told)
-
-
-def _applied(definition: Mapping[str, Any], result: Mapping[str, Any]) -> Applied:
-    difference = result.get("diff") or {}
-    before, after = _quiet(difference.get("before") or {}), _quiet(difference.get("after") or {})
-    return Applied(label(definition), bool(result.get("changed")), before, after)
-
-
-def _quiet(part: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in part.items() if key != "status"}
-    if "metadata" in kept:
-        kept["metadata"] = {key: value for key, value in kept["metadata"].items() if key not in _NOISE}
-        if not kept["metadata"]:
-            del kept["metadata"]
-    return kept
-
-
-def applied_names(outcome: Outcome) -> list[str]:
-    """Labels of the objects that changed."""
-    return [each.label for each in outcome.objects if each.changed]
 
 
 def shown_diff(outcome: Outcome) -> list[dict[str, Any]]:
@@ -115,3 +105,25 @@ def shown_diff(outcome: Outcome) -> list[dict[str, Any]]:
         for each in outcome.objects
         if each.changed
     ]
+
+
+def _try(action: Any, definition: Mapping[str, Any]) -> Any:
+    try:
+        return action()
+    except KubeError as error:
+        raise ApplyError(f"{label(definition)}: {error}") from error
+
+
+def _compared(definition: Mapping[str, Any], before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Applied:
+    if before is None:
+        return Applied(label(definition), True, {}, definition)
+    difference = recursive_diff(_quiet(before), _quiet(after))
+    if difference is None:
+        return Applied(label(definition), False)
+    return Applied(label(definition), True, difference[0], difference[1])
+
+
+def _quiet(part: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in part.items() if key != "status"}
+    kept["metadata"] = {key: value for key, value in kept.get("metadata", {}).items() if key not in _NOISE}
+    return kept

@@ -9,6 +9,7 @@ from typing import Any, Iterable, Mapping
 
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding, FindingError
 from ansible_collections.infera.baremetal.plugins.module_utils.image_reference import parse as parse_image
+from ansible_collections.infera.baremetal.plugins.plugin_utils.kube import path_of
 from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import (
     explain,
     is_leaving,
@@ -20,6 +21,7 @@ from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods impo
 
 NAME = "amdgpu-device-plugin-daemonset"
 NAMESPACE = "kube-system"
+POD_LABELS = {"name": "amdgpu-dp-ds"}
 RESOURCE = "amd.com/gpu"
 WORKER_GROUPS = ("prefill", "decode", "aggregated")
 DEFAULT_EXPECTED = 8
@@ -49,7 +51,6 @@ def plugin_manifests(
     allow_pull: bool = False,
 ) -> list[dict[str, Any]]:
     """The DaemonSet: upstream's names, so that a plugin installed by hand becomes this one instead of a second."""
-    labels = {"name": "amdgpu-dp-ds"}
     container: dict[str, Any] = {
         "name": "amdgpu-dp-cntr",
         "image": plugin_image(image),
@@ -80,13 +81,29 @@ def plugin_manifests(
             "namespace": NAMESPACE,
             "labels": {"app.kubernetes.io/managed-by": "infera.baremetal"},
         },
-        "spec": {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": pod}},
+        "spec": {"selector": {"matchLabels": POD_LABELS}, "template": {"metadata": {"labels": POD_LABELS}, "spec": pod}},
     }
     return [daemon_set]
 
 
 def _host_path(name: str, path: str) -> dict[str, Any]:
     return {"name": name, "hostPath": {"path": path, "type": "Directory"}}
+
+
+def plugin_path() -> str:
+    """Path of the DaemonSet in the API."""
+    return path_of({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": NAME, "namespace": NAMESPACE}})
+
+
+def rolled_out(daemon_set: Mapping[str, Any] | None) -> bool:
+    """Whether every node that should run the plugin runs it as it was applied last, and ready."""
+    if daemon_set is None:
+        return False
+    status = daemon_set.get("status") or {}
+    wanted = status.get("desiredNumberScheduled", 0)
+    return status.get("observedGeneration") == daemon_set["metadata"].get("generation") and all(
+        status.get(key, 0) == wanted for key in ("updatedNumberScheduled", "numberReady")
+    )
 
 
 def expected_gpus(groups: Mapping[str, list[str]], hostvars: Mapping[str, Any]) -> dict[str, int]:

@@ -183,11 +183,6 @@ def explain(pod: PodObject, warnings: Mapping[str, list[tuple[str, str]]], logs:
     return message, next((FIXES[reason] for reason in reasons if reason in FIXES), DEFAULT_FIX)
 
 
-def logs_by_pod(results: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Pod -> log, from the results of a loop of C(kubernetes.core.k8s_log) over names; a log that cannot be had is left out."""
-    return {str(result["item"]): str(result["log"]) for result in results if result.get("log")}
-
-
 def log_tail(pod: str, logs: Mapping[str, str]) -> str:
     """The last lines of a pod's log, indented, to be put after a message; nothing where there is none."""
     lines = [line for line in (logs.get(pod) or "").splitlines() if line.strip()][-LOG_LINES:]

@@ -1,0 +1,90 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026 the infera.baremetal authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: gpu_plugin_rollout
+short_description: Apply the AMD device plugin, and wait until the nodes offer their GPUs, or say why they do not
+description:
+  - All objects are tried on the API server first (a server-side apply as a dry run), and then those that differ are applied under the
+    field manager C(infera). A conflict or an invalid object is told before anything but a new namespace is made.
+  - Where something changed, the new plugin has to run everywhere before what the nodes offer counts.
+author:
+  - infera.baremetal authors (@infera-project)
+attributes:
+  check_mode:
+    description: A dry run on the API server, or a prediction where there is no cluster yet; nothing is waited for.
+    support: full
+  diff_mode:
+    description: Returns what changed in state.
+    support: full
+  action:
+    description: Runs on the controller, whatever the host; needs the Python client C(kubernetes) there.
+    support: full
+options:
+  kubeconfig:
+    description: The kubeconfig on the controller. A relative path is taken from where the run starts.
+    type: path
+    required: true
+  objects:
+    description: The objects, in the order in which they are applied.
+    type: list
+    elements: dict
+    required: true
+  force_conflicts:
+    description: Take over fields that another manager owns, such as someone's C(kubectl edit). Else that is an error that names the manager.
+    type: bool
+    default: false
+  subject:
+    description: What the objects are together, as the beginning of a message.
+    type: str
+    required: true
+  timeout:
+    description: How long to wait, in seconds.
+    type: int
+    required: true
+  expected:
+    description: Node -> number of GPUs that it should offer. V(0) is not waited for.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Apply the device plugin, and wait until the nodes offer their GPUs
+  infera.baremetal.gpu_plugin_rollout:
+    kubeconfig: "{{ cluster_kubeconfig }}"
+    objects: "{{ gpu_plugin_image | infera.baremetal.gpu_plugin_manifests }}"
+    expected: {gpu1: 8, gpu2: 8}
+    subject: Device plugin
+    timeout: 180
+  run_once: true
+"""
+
+RETURN = r"""
+resources:
+  description: The objects as the API server has them now. Empty where there is no cluster yet.
+  type: list
+  elements: dict
+  returned: success
+applied:
+  description: Kind and name of the objects that changed, or would change.
+  type: list
+  elements: str
+  returned: success
+predicted:
+  description: Whether there is no cluster yet, and nobody was asked.
+  type: bool
+  returned: success
+findings:
+  description: Why it did not come about, with the last log lines.
+  type: list
+  elements: dict
+  returned: failure
+seen:
+  description: Node -> number of C(amd.com/gpu) that it offers.
+  type: dict
+  returned: where there is a cluster
+"""
