@@ -36,4 +36,3 @@ class ActionModule(ActionBase):
             result["msg"] = verdict(options["subject"], findings, waive)
         result["failed"] = bool(stopping)
         return result
-

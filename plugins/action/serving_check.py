@@ -67,9 +67,7 @@ class ActionModule(ActionBase):
             findings = answer_findings(answer, deadline, options["pattern"])
         findings = placement_findings(plan, pods) + findings
         if findings:
-            logs = {
-                name_of(pod): cluster.log(plan["namespace"], name_of(pod), "main", LOG_LINES) for pod in pods
-            }
+            logs = {name_of(pod): cluster.log(plan["namespace"], name_of(pod), "main", LOG_LINES) for pod in pods}
             findings += log_findings(plan, pods, logs)
         return {
             "answer": answer_text(answer),

@@ -46,12 +46,11 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Apply the device plugin
-  infera.baremetal.apply_objects:
-    kubeconfig: "{{ cluster_kubeconfig }}"
-    objects: "{{ gpu_plugin_image | infera.baremetal.gpu_plugin_manifests }}"
-  delegate_to: localhost
-  run_once: true
+- name: Write the manifest to a file
+  ansible.builtin.copy:
+    content: "{{ gpu_plugin_image | infera.baremetal.gpu_plugin_manifests | first | to_nice_yaml }}"
+    dest: device-plugin.yml
+    mode: "0644"
 """
 
 RETURN = r"""

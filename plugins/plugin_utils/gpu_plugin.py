@@ -81,7 +81,10 @@ def plugin_manifests(
             "namespace": NAMESPACE,
             "labels": {"app.kubernetes.io/managed-by": "infera.baremetal"},
         },
-        "spec": {"selector": {"matchLabels": POD_LABELS}, "template": {"metadata": {"labels": POD_LABELS}, "spec": pod}},
+        "spec": {
+            "selector": {"matchLabels": POD_LABELS},
+            "template": {"metadata": {"labels": POD_LABELS}, "spec": pod},
+        },
     }
     return [daemon_set]
 

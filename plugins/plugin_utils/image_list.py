@@ -82,21 +82,6 @@ def for_host(images: Iterable[Mapping[str, Any]], host: str, groups: Iterable[st
     return list(needed.values())
 
 
-def not_imported(missing: Mapping[str, Iterable[str]]) -> list[Finding]:
-    """One finding a host that lacks pinned images: its kubelet would pull in silence, or not find them."""
-    return [
-        Finding(
-            code="image_not_imported",
-            severity="error",
-            message=f"Images not imported: {', '.join(names)}.",
-            fix="Run playbooks/images.yml with them in images_list, or allow pulling.",
-            where=host,
-        )
-        for host, names in ((host, sorted(set(names))) for host, names in missing.items())
-        if names
-    ]
-
-
 def _hosts(image: Mapping[str, Any]) -> list[str]:
     hosts = image.get("hosts") or []
     return [name.strip() for name in hosts.split(",")] if isinstance(hosts, str) else list(hosts)

@@ -35,7 +35,9 @@ class Api(Protocol):
 def path_of(definition: JsonObject) -> str:
     """Path of an object in the API. The plural is the kind in lower case and an s, as of every kind that is used here."""
     metadata = definition["metadata"]
-    return f"{collection(definition['apiVersion'], definition['kind'], metadata.get('namespace', ''))}/{metadata['name']}"
+    return (
+        f"{collection(definition['apiVersion'], definition['kind'], metadata.get('namespace', ''))}/{metadata['name']}"
+    )
 
 
 def collection(api_version: str, kind: str, namespace: str = "") -> str:

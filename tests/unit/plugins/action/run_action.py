@@ -19,6 +19,6 @@ def run(action, check_mode=False, **arguments):
     task.async_val = 0
     loader = DataLoader()
     connection = SimpleNamespace(_shell=SimpleNamespace(tmpdir=None), has_pipelining=False)
-    return action(task, connection, SimpleNamespace(check_mode=check_mode), loader, Templar(loader), None).run(
-        task_vars={}
-    )
+    return action(
+        task, connection, SimpleNamespace(check_mode=check_mode, no_log=False), loader, Templar(loader), None
+    ).run(task_vars={})

@@ -11,16 +11,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.infera.baremetal.plugins.filter.gpu_plugin_manifests import gpu_plugin_manifests
 from ansible_collections.infera.baremetal.plugins.filter.node_findings import node_findings
-from ansible_collections.infera.baremetal.plugins.filter.serving_findings import serving_findings
 from ansible_collections.infera.baremetal.plugins.filter.serving_manifests import serving_manifests
-from ansible_collections.infera.baremetal.plugins.filter.serving_rollout import serving_rollout
-
-PLAN: dict[str, Any] = {"network": "host", "pods": [{"instance": "r", "role": "router", "node": "a", "address": ""}]}
-POD: dict[str, Any] = {
-    "metadata": {"name": "r-x", "labels": {"app.kubernetes.io/instance": "r"}},
-    "spec": {"nodeName": "b"},
-    "status": {},
-}
 
 
 def test_nodes_are_read_from_what_the_role_registered_on_each_host() -> None:
@@ -49,19 +40,3 @@ def test_errors_of_a_description_reach_the_playbook_as_one_message() -> None:
         serving_manifests({"recipe": "qwen"})
     with pytest.raises(AnsibleFilterError, match="gpu_plugin_image: The image 'plugin' has no digest"):
         gpu_plugin_manifests("plugin")
-
-
-def test_findings_are_given_on_what_is_told() -> None:
-    assert serving_findings(PLAN) == []
-    assert [finding["code"] for finding in serving_findings(PLAN, pods=[POD])] == [
-        "verify_pod_misplaced",
-        "verify_pod_not_ready",
-    ]
-    assert [finding["code"] for finding in serving_findings(PLAN, answer={"status": 500})] == ["verify_no_completion"]
-    assert serving_findings(PLAN, answer={"skipped": True, "changed": False}) == []
-    assert [finding["code"] for finding in serving_findings(PLAN, pods=[POD], logs=[])] == ["verify_log"]
-
-
-def test_a_rollout_crosses_to_the_playbook_as_plain_data() -> None:
-    assert serving_rollout([POD], [])["stale"] == ["r"]
-    assert serving_rollout([], []) == {"done": True, "failed": False, "stale": [], "findings": []}

@@ -1,11 +1,14 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
+from ansible_collections.infera.baremetal.plugins.module_utils import k3s_node
 from ansible_collections.infera.baremetal.plugins.module_utils.k3s_node import (
     Target,
+    differing,
     parse_node,
     wait_until_settled,
 )
@@ -129,3 +132,19 @@ def test_an_agent_whose_server_refuses_the_connection_says_so():
 
     assert findings[0].code == "k3s_server_unreachable"
     assert "127.0.0.1:1" in findings[0].message
+
+
+def test_files_that_are_missing_or_of_another_content_differ_and_so_does_a_binary_that_cannot_be_run(
+    tmp_path, monkeypatch
+):
+    binary, archive = tmp_path / "k3s", tmp_path / "images.tar"
+    binary.write_bytes(b"elf")
+    binary.chmod(0o755)
+    archive.write_bytes(b"old")
+    monkeypatch.setattr(k3s_node, "BINARY", str(binary))
+    good = hashlib.sha256(b"elf").hexdigest()
+    wanted = [(str(binary), good), (str(archive), good), (str(tmp_path / "none"), good)]
+
+    assert differing(wanted) == [str(archive), str(tmp_path / "none")]
+    binary.chmod(0o644)
+    assert str(binary) in differing(wanted)

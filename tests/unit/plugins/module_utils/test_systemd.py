@@ -28,6 +28,15 @@ def test_a_running_unit_and_its_start_in_seconds_since_the_epoch():
     )
 
 
+def test_whether_it_starts_at_boot_and_whether_its_file_is_newer_than_what_systemd_knows():
+    shown = SHOW.format(state="active", pid=1, stamp="") + "UnitFileState={}\nNeedDaemonReload={}\n"
+
+    unit = read_unit("k3s", answer(shown.format("enabled", "yes")))
+    assert (unit.enabled, unit.needs_reload) == (True, True)
+    unit = read_unit("k3s", answer(shown.format("disabled", "no")))
+    assert (unit.enabled, unit.needs_reload) == (False, False)
+
+
 def test_a_unit_between_restarts_runs_nothing_although_systemd_remembers_a_start():
     unit = read_unit("k3s", answer(SHOW.format(state="activating", pid=0, stamp="Mon 2026-11-30 20:11:37 UTC")))
 

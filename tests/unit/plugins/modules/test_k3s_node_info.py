@@ -14,7 +14,9 @@ from ansible_collections.infera.baremetal.plugins.module_utils.k3s_node import N
 from ansible_collections.infera.baremetal.plugins.module_utils.systemd import Unit
 from ansible_collections.infera.baremetal.plugins.modules import k3s_node_info
 
-NODE = Node(Unit("k3s", True, "active", 0, 1000), "v1.36.2+k3s1", "/data/k3s", True, "v1.36.2+k3s1", "10.1.0.1")
+NODE = Node(
+    Unit("k3s", True, "active", 0, 1000, enabled=True), "v1.36.2+k3s1", "/data/k3s", True, "v1.36.2+k3s1", "10.1.0.1"
+)
 OPTIONS = {"unit": "k3s", "name": "gpu1", "data_dir": "/data/k3s"}
 
 
@@ -35,6 +37,8 @@ def test_looks_once_and_never_fails(monkeypatch, capsys):
         "installed_version": "v1.36.2+k3s1",
         "loaded": True,
         "running": True,
+        "enabled": True,
+        "needs_reload": False,
         "unit_state": "active",
         "data_dir": "/data/k3s",
         "ready": True,

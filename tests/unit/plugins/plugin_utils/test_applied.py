@@ -1,101 +1,94 @@
 # -*- coding: utf-8 -*-
 # Copyright (c) 2026 the infera.baremetal authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What was applied, object by object, and what of it is worth showing."""
+"""What is applied, what is left alone, and what is refused before anything is made."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.applied import (
-    applied_names,
-    collect,
-    explain,
-    predict,
-    shown_diff,
-)
+import pytest
+from ansible_collections.infera.baremetal.plugins.plugin_utils.applied import ApplyError, apply, predict, shown_diff
+from ansible_collections.infera.baremetal.plugins.plugin_utils.kube import KubeError, path_of
+from ansible_collections.infera.baremetal.tests.unit.plugins.plugin_utils.cluster_double import cluster
 
-NAMESPACE = {"kind": "Namespace", "metadata": {"name": "infera"}}
-SERVICE = {"kind": "Service", "metadata": {"name": "router", "namespace": "infera"}}
-
-
-def answer(*results: dict[str, Any]) -> dict[str, Any]:
-    return {"changed": True, "result": {"results": list(results)}}
-
-
-def test_objects_that_change_are_named_and_the_servers_objects_returned() -> None:
-    outcome = collect(
-        [NAMESPACE, SERVICE],
-        answer({"changed": False, "result": NAMESPACE}, {"changed": True, "result": SERVICE}),
-        False,
-    )
-
-    assert outcome.changed
-    assert applied_names(outcome) == ["Service infera/router"]
-    assert outcome.resources == (NAMESPACE, SERVICE)
+NAMESPACE: dict[str, Any] = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "infera"}}
+SERVICE: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "router", "namespace": "infera"},
+    "spec": {"port": 1},
+}
+OTHER: dict[str, Any] = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "other", "namespace": "infera"}}
 
 
-def test_a_single_object_comes_without_a_list() -> None:
-    outcome = collect([SERVICE], {"changed": False, "result": SERVICE}, False)
-
-    assert (outcome.changed, outcome.resources) == (False, (SERVICE,))
+def standing(*objects: dict[str, Any]) -> Any:
+    return cluster(*((path_of(each), each) for each in objects))
 
 
-def test_a_diff_leaves_out_what_changes_by_itself() -> None:
-    difference = {
-        "before": {"metadata": {"resourceVersion": "1", "generation": 1}, "spec": {"port": 1}, "status": {"x": 1}},
-        "after": {
-            "metadata": {"resourceVersion": "2", "generation": 2, "labels": {"a": "b"}},
-            "spec": {"port": 2},
-            "status": {"x": 2},
-        },
+def test_on_an_empty_cluster_everything_is_made() -> None:
+    api, double = standing()
+
+    outcome = apply(api, [NAMESPACE, SERVICE], force=False, check_mode=False)
+
+    assert outcome.names == ["Namespace infera", "Service infera/router"]
+    assert [path for _method, path in double.writes] == [path_of(NAMESPACE), path_of(NAMESPACE), path_of(SERVICE)]
+    assert [each["kind"] for each in outcome.resources] == ["Namespace", "Service"]
+
+
+def test_what_is_as_it_should_be_is_not_written() -> None:
+    api, double = standing(NAMESPACE, SERVICE)
+
+    outcome = apply(api, [NAMESPACE, SERVICE], force=False, check_mode=False)
+
+    assert not outcome.changed and double.writes == []
+    assert [each["metadata"]["name"] for each in outcome.resources] == ["infera", "router"]
+
+
+def test_only_what_differs_is_written_and_its_diff_leaves_out_what_changes_by_itself() -> None:
+    before = {
+        **SERVICE,
+        "metadata": {**SERVICE["metadata"], "resourceVersion": "7", "generation": 1},
+        "spec": {"port": 2},
+        "status": {"x": 1},
     }
+    api, double = standing(NAMESPACE, before, OTHER)
 
-    shown = shown_diff(collect([SERVICE], {"changed": True, "result": SERVICE, "diff": difference}, False))
+    outcome = apply(api, [NAMESPACE, SERVICE, OTHER], force=True, check_mode=False)
 
-    assert shown == [
+    assert double.writes == [("APPLY force", path_of(SERVICE))]
+    assert shown_diff(outcome) == [
         {
-            "before": {"spec": {"port": 1}},
-            "after": {"metadata": {"labels": {"a": "b"}}, "spec": {"port": 2}},
+            "before": {"spec": {"port": 2}},
+            "after": {"spec": {"port": 1}},
             "before_header": "Service infera/router",
             "after_header": "Service infera/router",
         }
     ]
 
 
-def test_in_a_dry_run_the_objects_of_a_namespace_to_come_would_be_made() -> None:
-    results = answer(
-        {"changed": True, "result": NAMESPACE}, {"changed": False, "error": {"msg": 'namespaces "infera" not found'}}
-    )
+def test_one_refusal_leaves_every_object_as_it_was_and_all_are_told() -> None:
+    api, double = standing(NAMESPACE)
+    double.refused = {path_of(SERVICE): KubeError("port is invalid", 422), path_of(OTHER): KubeError("a conflict", 409)}
 
-    outcome = collect([NAMESPACE, SERVICE], results, True)
+    with pytest.raises(ApplyError) as caught:
+        apply(api, [{**NAMESPACE, "metadata": {"name": "infera", "labels": {"a": "b"}}}, SERVICE, OTHER], False, False)
 
-    assert outcome.errors == ()
-    assert applied_names(outcome) == ["Namespace infera", "Service infera/router"]
+    assert str(caught.value) == "Service infera/router: port is invalid\nService infera/other: a conflict"
+    assert double.writes == []
 
 
-def test_an_error_in_a_namespace_that_is_there_stays_one() -> None:
-    results = answer({"changed": False, "result": NAMESPACE}, {"changed": False, "error": {"msg": "port is invalid"}})
+def test_a_dry_run_writes_nothing_and_predicts_what_a_namespace_to_come_will_hold() -> None:
+    api, double = standing()
 
-    assert collect([NAMESPACE, SERVICE], results, True).errors == ("Service infera/router: port is invalid",)
+    outcome = apply(api, [NAMESPACE, SERVICE], force=False, check_mode=True)
+
+    assert outcome.names == ["Namespace infera", "Service infera/router"]
+    assert double.writes == []
 
 
 def test_without_a_cluster_everything_is_new() -> None:
     outcome = predict([NAMESPACE, SERVICE])
 
-    assert applied_names(outcome) == ["Namespace infera", "Service infera/router"]
+    assert outcome.names == ["Namespace infera", "Service infera/router"]
     assert shown_diff(outcome)[1]["after"] == SERVICE
-
-
-def test_a_conflict_names_the_other_manager_and_the_way_out() -> None:
-    message = 'Failed to apply object: {"kind":"Status","message":"Apply failed with 1 conflict: conflict with \\"kubectl-set\\"","reason":"Conflict"}'
-
-    assert explain(message) == (
-        'Apply failed with 1 conflict: conflict with "kubectl-set". Undo that change, or allow to take the field over (force_conflicts).'
-    )
-
-
-def test_other_words_stay_as_they_are() -> None:
-    assert explain('Failed: {"message":"Service is invalid","reason":"Invalid"}') == "Service is invalid"
-    assert explain("Invalid kube-config file.") == "Invalid kube-config file."
-    assert explain("broken {json") == "broken {json"

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.image_list import for_host, list_findings, not_imported
+from ansible_collections.infera.baremetal.plugins.plugin_utils.image_list import for_host, list_findings
 
 DIGEST = "sha256:" + "a" * 64
 ENGINE = f"docker.io/lab/engine:v1@{DIGEST}"
@@ -52,15 +52,6 @@ def test_a_host_needs_what_is_for_all_for_its_groups_or_for_itself():
     assert [image["name"] for image in needed] == ["all", "prefill", "both", "lab1", "everyone"]
     assert needed[0] == {"name": "all", "archive": "a.tar"}
     assert needed[1] == {"name": "prefill"}
-
-
-def test_each_host_that_lacks_images_is_one_finding():
-    findings = not_imported({"lab1": [OVERLAY, ENGINE, ENGINE], "lab2": []})
-
-    (finding,) = findings
-    assert (finding.code, finding.where) == ("image_not_imported", "lab1")
-    assert finding.message == f"Images not imported: {ENGINE}, {OVERLAY}."
-    assert "playbooks/images.yml" in finding.fix
 
 
 def test_archives_on_the_controller_are_held_against_their_names(tmp_path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import Rollout, logs_by_pod, rollout
+from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.pods import Rollout, rollout
 
 INSTANCE = "infera-decode-gpu2"
 FIELD = {"fieldRef": {"fieldPath": "status.podIP"}}
@@ -181,7 +181,3 @@ def test_a_container_that_runs_without_being_ready_points_to_its_probe() -> None
 
 def test_no_pod_at_all_points_to_the_deployment() -> None:
     assert [finding.code for finding in rollout([wanted()], []).findings] == ["serving_no_pod"]
-
-
-def test_logs_come_by_pod_and_a_log_that_cannot_be_had_is_left_out() -> None:
-    assert logs_by_pod([{"item": "a", "log": "x"}, {"item": "b", "failed": True}]) == {"a": "x"}

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 import pytest
 import yaml
-from ansible.errors import AnsibleFilterError
-from ansible_collections.infera.baremetal.plugins.filter.kubeconfig import kubeconfig
+from ansible_collections.infera.baremetal.plugins.plugin_utils.kubeconfig import usable_from_elsewhere
 
 K3S = """
 apiVersion: v1
@@ -17,7 +16,7 @@ current-context: default
 
 
 def test_points_at_the_server_and_is_named_after_the_cluster():
-    config = yaml.safe_load(kubeconfig(K3S, server="https://10.1.0.1:6443", name="east"))
+    config = yaml.safe_load(usable_from_elsewhere(K3S, server="https://10.1.0.1:6443", name="east"))
 
     assert config["clusters"] == [
         {"name": "east", "cluster": {"certificate-authority-data": "Q0E=", "server": "https://10.1.0.1:6443"}}
@@ -29,6 +28,6 @@ def test_points_at_the_server_and_is_named_after_the_cluster():
 
 @pytest.mark.parametrize("text", ["", "a: [", "[]", "clusters: []", "clusters: [{cluster: {server: hunter2}}]"])
 def test_what_is_no_kubeconfig_is_refused_without_its_text(text):
-    with pytest.raises(AnsibleFilterError) as caught:
-        kubeconfig(text, server="https://10.1.0.1:6443", name="east")
+    with pytest.raises(ValueError) as caught:
+        usable_from_elsewhere(text, server="https://10.1.0.1:6443", name="east")
     assert "hunter2" not in str(caught.value)
