@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Iterable
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import errors, verdict
@@ -29,10 +29,15 @@ class ActionModule(ActionBase):
         stopping = errors(findings, waive)
         result.update(
             changed=False,
-            errors=stopping,
-            waived=[finding for finding in errors(findings) if finding not in stopping],
+            # Codes alone: Ansible prints a result beside its message, and the message has all of it.
+            errors=_codes(stopping),
+            waived=_codes(finding for finding in errors(findings) if finding not in stopping),
         )
         if findings:
             result["msg"] = verdict(options["subject"], findings, waive)
         result["failed"] = bool(stopping)
         return result
+
+
+def _codes(findings: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted({finding["code"] for finding in findings})

@@ -24,7 +24,7 @@ options:
     type: bool
     required: true
   node:
-    description: What M(infera.baremetal.k3s_node_info) returned, to refuse a downgrade, a skipped minor version and another data-dir.
+    description: What M(infera.baremetal.k3s_node_info) returned, to refuse a downgrade, a skipped minor version, another data-dir and other CIDRs.
     type: dict
 """
 
@@ -48,7 +48,10 @@ def k3s_findings(given: dict[str, Any], server: bool, node: dict[str, Any] | Non
     from ansible_collections.infera.baremetal.plugins.plugin_utils.k3s_config import input_findings, node_findings
 
     findings = input_findings(given, server)
-    findings += node_findings(node or {}, str(given.get("version") or ""), str(given.get("data_dir") or ""))
+    cidrs = (
+        {key: str(given[key.replace("-", "_")]) for key in ("cluster-cidr", "service-cidr")} if server and node else {}
+    )
+    findings += node_findings(node or {}, str(given.get("version") or ""), str(given.get("data_dir") or ""), cidrs)
     return [finding.to_dict() for finding in findings]
 
 

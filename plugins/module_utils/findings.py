@@ -62,20 +62,22 @@ def errors(findings: Iterable[dict[str, Any]], waived: Iterable[str] = ()) -> li
     return [finding for finding in findings if finding["severity"] == "error" and finding["code"] not in codes]
 
 
-def summary(findings: Iterable[dict[str, Any]]) -> str:
+def summary(findings: Iterable[dict[str, Any]], waived: Iterable[str] = ()) -> str:
     """One line a finding, errors first, each with its fix: the text of a failure or of a report's head."""
+    codes = set(waived)
     ordered = sorted(findings, key=lambda finding: SEVERITIES.index(finding["severity"]))
-    return "\n".join(_line(finding) for finding in ordered)
+    return "\n".join(_line(finding, codes) for finding in ordered)
 
 
 def verdict(subject: str, findings: Iterable[dict[str, Any]], waived: Iterable[str] = ()) -> str:
     """What a stage says of all its findings: how many stop it, then one line each."""
-    listed = list(findings)
+    listed, waived = list(findings), list(waived)
     stopping = len(errors(listed, waived))
-    return f"{subject}: {stopping} to mend, {len(listed) - stopping} to know\n{summary(listed)}"
+    return f"{subject}: {stopping} to mend, {len(listed) - stopping} to know\n{summary(listed, waived)}"
 
 
-def _line(finding: dict[str, Any]) -> str:
+def _line(finding: dict[str, Any], waived: set[str]) -> str:
+    kind = "waived" if finding["severity"] == "error" and finding["code"] in waived else finding["severity"]
     where = f"{finding['where']}: " if finding.get("where") else ""
     why = f" ({finding['why']})" if finding.get("why") else ""
-    return f"[{finding['severity']} {finding['code']}] {where}{finding['message']}{why} Fix: {finding['fix']}"
+    return f"[{kind} {finding['code']}] {where}{finding['message']}{why} Fix: {finding['fix']}"

@@ -26,6 +26,8 @@ from ansible_collections.infera.baremetal.plugins.module_utils.systemd import (
 
 BINARY = "/usr/local/bin/k3s"
 CONFIG = "/etc/rancher/k3s/config.yaml"
+# Settings that k3s takes when it starts and that its datastore, its files or its nodes' routes contradict later.
+FIXED = ("data-dir", "cluster-cidr", "service-cidr")
 
 # What k3s says, what it is, and what to do. The first rule that matches the newest log line wins.
 # Sources: k3s issue tracker and docs; the messages are k3s's and the kubelet's own.
@@ -100,7 +102,7 @@ class Node:
 
     unit: Unit
     installed_version: Optional[str]
-    data_dir: Optional[str]
+    config: dict[str, str]
     ready: Optional[bool]
     version: Optional[str]
     address: Optional[str]
@@ -140,7 +142,7 @@ def read_node(target: Target, runner: Runner = run) -> Node:
         else:
             message = text.strip().splitlines()[-1] if text.strip() else ""
     selinux = os.path.exists("/sys/fs/selinux/enforce")
-    return Node(unit, _installed_version(runner), _configured_data_dir(), ready, version, address, message, selinux)
+    return Node(unit, _installed_version(runner), _configured(), ready, version, address, message, selinux)
 
 
 def differing(files: Iterable[tuple[str, str]]) -> list[str]:
@@ -286,13 +288,15 @@ def _installed_version(runner: Runner) -> Optional[str]:
     return match.group(1) if match else None
 
 
-def _configured_data_dir() -> Optional[str]:
+def _configured() -> dict[str, str]:
+    """Those plain settings of the node's own config.yaml that cannot change under a cluster that stands."""
     try:
         with open(CONFIG, encoding="utf-8") as handle:
-            match = re.search(r"^data-dir:\s*['\"]?([^'\"\n]+)", handle.read(), re.MULTILINE)
+            text = handle.read()
     except OSError:
-        return None
-    return match.group(1).strip() if match else None
+        return {}
+    found = re.findall(rf"^({'|'.join(FIXED)}):\s*['\"]?([^'\"\n]+)", text, re.MULTILINE)
+    return {key: value.strip() for key, value in found}
 
 
 def to_dict(node: Node) -> dict[str, Any]:
@@ -304,7 +308,8 @@ def to_dict(node: Node) -> dict[str, Any]:
         "enabled": node.unit.enabled,
         "needs_reload": node.unit.needs_reload,
         "unit_state": node.unit.active,
-        "data_dir": node.data_dir,
+        "data_dir": node.config.get("data-dir"),
+        "config": node.config,
         "ready": node.ready,
         "version": node.version,
         "address": node.address,

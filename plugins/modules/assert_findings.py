@@ -50,13 +50,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 errors:
-  description: The findings that stop the run.
+  description: The codes that stop the run. The findings themselves stand in the message.
   type: list
-  elements: dict
+  elements: str
   returned: always
 waived:
-  description: The findings of severity V(error) that O(waive) lets pass.
+  description: The codes of severity V(error) that O(waive) lets pass; the message shows them as C(waived).
   type: list
-  elements: dict
+  elements: str
   returned: always
 """

@@ -65,7 +65,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 resources:
-  description: The objects as the API server has them now. Empty where there is no cluster yet.
+  description: The objects as the API server has them now, without their status. Empty where there is no cluster yet.
   type: list
   elements: dict
   returned: success
@@ -78,11 +78,6 @@ predicted:
   description: Whether there is no cluster yet, and nobody was asked.
   type: bool
   returned: success
-findings:
-  description: Why it did not come about, with the last log lines.
-  type: list
-  elements: dict
-  returned: failure
 seen:
   description: Node -> number of C(amd.com/gpu) that it offers.
   type: dict

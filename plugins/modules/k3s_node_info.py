@@ -105,6 +105,9 @@ node:
     data_dir:
       description: The data-dir that C(/etc/rancher/k3s/config.yaml) names now.
       type: str
+    config:
+      description: What that file says of C(data-dir), C(cluster-cidr) and C(service-cidr), by these keys.
+      type: dict
     ready:
       description: The node's Ready condition; null where the API does not know it.
       type: bool

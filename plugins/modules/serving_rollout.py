@@ -72,7 +72,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 resources:
-  description: The objects as the API server has them now. Empty where there is no cluster yet.
+  description: The objects as the API server has them now, without their status. Empty where there is no cluster yet.
   type: list
   elements: dict
   returned: success
@@ -85,11 +85,6 @@ predicted:
   description: Whether there is no cluster yet, and nobody was asked.
   type: bool
   returned: success
-findings:
-  description: Why it did not come about, with the last log lines.
-  type: list
-  elements: dict
-  returned: failure
 removed:
   description: Names of the Deployments that were not wanted any more.
   type: list

@@ -32,7 +32,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All objects' outcomes; C(resources) as the server has them now."""
+    """All objects' outcomes; C(resources) as the server has them now, without status and what changes by itself."""
 
     objects: tuple[Applied, ...]
     resources: tuple[Mapping[str, Any], ...] = ()
@@ -74,11 +74,11 @@ def apply(cluster: Cluster, definitions: Iterable[Mapping[str, Any]], force: boo
     if errors:
         raise ApplyError("\n".join(errors))
     if check_mode:
-        return Outcome(tuple(objects), tuple(resources))
+        return Outcome(tuple(objects), tuple(map(_quiet, resources)))
     for index, (definition, outcome) in enumerate(zip(wanted, objects)):
         if outcome.changed:
             resources[index] = _try(lambda each=definition: cluster.apply(each, FIELD_MANAGER, force), definition)
-    return Outcome(tuple(objects), tuple(resources))
+    return Outcome(tuple(objects), tuple(map(_quiet, resources)))
 
 
 def predict(definitions: Iterable[Mapping[str, Any]]) -> Outcome:

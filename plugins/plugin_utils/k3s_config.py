@@ -303,8 +303,10 @@ def artifact_findings(files: Iterable[Mapping[str, Any]]) -> list[Finding]:
     return findings
 
 
-def node_findings(node: Mapping[str, Any], wanted: str, data_dir: str) -> list[Finding]:
-    """What an installed k3s forbids: another data-dir, a downgrade, a skipped minor version."""
+def node_findings(
+    node: Mapping[str, Any], wanted: str, data_dir: str, cidrs: Mapping[str, str] | None = None
+) -> list[Finding]:
+    """What an installed k3s forbids: another data-dir, other CIDRs (key of config.yaml -> value), a downgrade, a skipped minor version."""
     findings = version_findings(node.get("version") or node.get("installed_version"), wanted, "k3s_version")
     installed = node.get("data_dir")
     if node.get("installed_version") and installed and data_dir and installed.rstrip("/") != data_dir.rstrip("/"):
@@ -316,6 +318,17 @@ def node_findings(node: Mapping[str, Any], wanted: str, data_dir: str) -> list[F
                 "k3s_data_dir",
             )
         )
+    for key, cidr in (cidrs or {}).items():
+        variable, standing = f"k3s_{key.replace('-', '_')}", (node.get("config") or {}).get(key, cidr)
+        if node.get("installed_version") and standing != cidr:
+            findings.append(
+                _error(
+                    "k3s_cidr_changed",
+                    f"the cluster was made with {standing}, and {variable} is {cidr}",
+                    f"Set {variable} back to {standing}; another one needs a new cluster (playbooks/reset.yml on every host).",
+                    variable,
+                )
+            )
     return findings
 
 

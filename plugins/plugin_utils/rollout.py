@@ -94,7 +94,9 @@ class RolloutAction(ActionBase):
         result.update(more, changed=outcome.changed or bool(more.get("changed")), predicted=False)
         if found:
             findings = [finding.to_dict() for finding in found]
-            result.update(failed=True, findings=findings, msg=verdict(options["subject"], findings))
+            # Ansible prints what is returned beside a message: the objects in full would bury it.
+            del result["resources"]
+            result.update(failed=True, msg=verdict(options["subject"], findings))
         return result
 
     def progress(self, text: str) -> None:

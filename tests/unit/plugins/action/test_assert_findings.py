@@ -27,7 +27,8 @@ def test_a_waived_error_passes_and_is_named(waive):
     result = run(AssertFindings, subject="Preflight", findings=[ERROR], waive=waive)
 
     assert not result["failed"]
-    assert result["waived"] == [ERROR]
+    assert result["waived"] == ["disk_full"]
+    assert "[waived disk_full] gpu1: has 1 GiB free" in result["msg"]
 
 
 def test_nothing_found_says_nothing():

@@ -148,3 +148,14 @@ def test_files_that_are_missing_or_of_another_content_differ_and_so_does_a_binar
     assert differing(wanted) == [str(archive), str(tmp_path / "none")]
     binary.chmod(0o644)
     assert str(binary) in differing(wanted)
+
+
+def test_what_a_standing_cluster_was_made_with_is_read_from_its_config(tmp_path, monkeypatch):
+    config = tmp_path / "config.yaml"
+    config.write_text("# ours\ndata-dir: /data/k3s\nnode-name: data-dir\ncluster-cidr: '10.42.0.0/16'\n")
+    monkeypatch.setattr(k3s_node, "CONFIG", str(config))
+
+    node = k3s_node.to_dict(k3s_node.read_node(SERVER, lambda command: (1, "")))
+
+    assert node["config"] == {"data-dir": "/data/k3s", "cluster-cidr": "10.42.0.0/16"}
+    assert node["data_dir"] == "/data/k3s"

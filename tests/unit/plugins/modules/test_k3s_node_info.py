@@ -15,7 +15,12 @@ from ansible_collections.infera.baremetal.plugins.module_utils.systemd import Un
 from ansible_collections.infera.baremetal.plugins.modules import k3s_node_info
 
 NODE = Node(
-    Unit("k3s", True, "active", 0, 1000, enabled=True), "v1.36.2+k3s1", "/data/k3s", True, "v1.36.2+k3s1", "10.1.0.1"
+    Unit("k3s", True, "active", 0, 1000, enabled=True),
+    "v1.36.2+k3s1",
+    {"data-dir": "/data/k3s"},
+    True,
+    "v1.36.2+k3s1",
+    "10.1.0.1",
 )
 OPTIONS = {"unit": "k3s", "name": "gpu1", "data_dir": "/data/k3s"}
 
@@ -41,6 +46,7 @@ def test_looks_once_and_never_fails(monkeypatch, capsys):
         "needs_reload": False,
         "unit_state": "active",
         "data_dir": "/data/k3s",
+        "config": {"data-dir": "/data/k3s"},
         "ready": True,
         "version": "v1.36.2+k3s1",
         "address": "10.1.0.1",

@@ -165,6 +165,18 @@ def test_what_an_upgrade_may_do(installed, wanted, expected):
     assert codes(node_findings({"installed_version": installed}, wanted, "/data/k3s")) == expected
 
 
+def test_the_cidrs_of_a_cluster_that_stands_cannot_change():
+    node = {"installed_version": "v1.36.2+k3s1", "config": {"cluster-cidr": "10.42.0.0/16"}}
+
+    (finding,) = node_findings(
+        node, "v1.36.2+k3s1", "", {"cluster-cidr": "10.52.0.0/16", "service-cidr": "10.43.0.0/16"}
+    )
+
+    assert (finding.code, finding.where) == ("k3s_cidr_changed", "k3s_cluster_cidr")
+    assert "Set k3s_cluster_cidr back to 10.42.0.0/16" in finding.fix
+    assert node_findings(node, "v1.36.2+k3s1", "", {"cluster-cidr": "10.42.0.0/16"}) == []
+
+
 def test_the_data_dir_of_an_installed_k3s_cannot_change():
     node = {"installed_version": "v1.36.2+k3s1", "data_dir": "/var/lib/rancher/k3s"}
 
