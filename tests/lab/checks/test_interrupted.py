@@ -14,11 +14,11 @@ from lab_site import Site
 # (lines of the output, one after the other; seconds after the last), in the order of the run.
 AGENTS = r"^PLAY \[Join the k3s agents\]"
 KILLS = (
-    ((r"^TASK .*Copy the archive beside the import folder",), 0.3),
+    ((r"^TASK .*Copy the archive beside the folder",), 0.3),
     ((r"^TASK .*Wait until the node is Ready",), 2.0),
     ((AGENTS, r"^TASK .*Write what k3s reads"), 0.5),
     ((r"^TASK .*images : Import what is missing",), 1.5),
-    ((r"^TASK .*serving : Apply router and workers",), 0.7),
+    ((r"^TASK .*serving : Apply router and workers, and wait",), 0.7),
 )
 
 
