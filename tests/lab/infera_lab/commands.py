@@ -49,6 +49,8 @@ def up(lab: Lab, count: int | None, *, fresh: bool, progress: Progress) -> None:
         progress.note(
             f"made anew: {', '.join(made) or 'none'}; reused: {', '.join(each.name for each in plan if each.name not in made) or 'none'}"
         )
+    for title in known.faults if known else []:
+        _switch_off(lab, title)
     state.save(lab, state.State(wanted.nodes, complete=True))
     if known and known.faults:
         progress.say(f"switched off: {', '.join(known.faults)}")
@@ -142,6 +144,12 @@ def fault(lab: Lab, name: str, node_name: str, rail: int, *, on: bool) -> str:
     known.faults = [other for other in known.faults if other != title] + ([title] if on else [])
     state.save(lab, known)
     return title
+
+
+def _switch_off(lab: Lab, title: str) -> None:
+    """Undo a fault by what `fault` called it: its name, the node, and the rail where it is a rail's."""
+    name, node, *rail = title.split()
+    FAULTS[name].switch(lab, lab.node(node), int(rail[0].removeprefix("rail")) if rail else 0, False)
 
 
 def _folders(lab: Lab, kubernetes: build.Build, images: build.Build) -> None:

@@ -4,14 +4,15 @@
 
 ctl   bridge mgmt0 10.77.0.1, one port per node's eth0                    (Ansible and kubectl run here)
 fab   bridge wan0 203.0.114.1, one port per node's pub0; it leads nowhere
-      one veth per rail, fd00:77:RAIL:NODE::1, and the only routes between rails
+      one veth per rail, fd00:77:RAIL:NODE::1, and the only routes between rails: one plane per rail index
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from .plan import DOCKER, Lab, Node, Rail, mac
 from .shell import lines, output, output_json, run, succeeds
@@ -70,15 +71,51 @@ def namespaces(lab: Lab) -> list[str]:
 def set_rail(lab: Lab, node: Node, rail: int, *, plugged: bool) -> None:
     """The cable of a rail, at the fabric's end. Without it the node's netdev has no carrier and keeps its address."""
     port = node.rails[rail].fabric_port
-    _batch(lab.fabric_namespace, _fabric_port(node.rails[rail]) if plugged else [f"link set {port} down"])
+    mine = node.rails[rail]
+    _batch(lab.fabric_namespace, _fabric_port(mine, mine) if plugged else [f"link set {port} down"])
+    if plugged:  # Its routes went with it.
+        _batch(lab.fabric_namespace, [_plane_route(mine, mine)], "-6")
 
 
 def set_rail_route(node: Node, rail: int, *, present: bool) -> None:
     """The default route of the rail's table."""
     if present:
-        _batch(node.namespace, [_rail_route(node, rail)], "-6")
+        _batch(node.namespace, [_rail_route(node.rails[rail], node.rails[rail])], "-6")
     else:
         run("ip", "-6", "-n", node.namespace, "route", "flush", "table", str(node.rails[rail].table), check=False)
+
+
+def set_rail_rule(node: Node, rail: int, *, present: bool) -> None:
+    """The rule of a rail's table. Without it, what is bound to the rail follows a default route that leads out by another rail."""
+    wanted, other = node.rails[rail], node.rails[(rail + 1) % len(node.rails)]
+    run("ip", "-6", "-n", node.namespace, "rule", "del", "from", str(wanted.prefix), check=False)
+    default = ["default", "via", str(other.gateway.ip), "dev", other.netdev]
+    if present:
+        run("ip", "-6", "-n", node.namespace, "route", "del", *default, check=False)
+        _batch(node.namespace, [_rail_rule(wanted, wanted)], "-6")
+    else:
+        run("ip", "-6", "-n", node.namespace, "route", "replace", *default)
+
+
+def set_hop_mtu(lab: Lab, node: Node, rail: int, mtu: int) -> None:
+    """The MTU of the fabric's port, as on a switch where one port was forgotten."""
+    run("ip", "-n", lab.fabric_namespace, "link", "set", node.rails[rail].fabric_port, "mtu", str(mtu))
+
+
+def set_cables(lab: Lab, node: Node, cables: Mapping[int, int]) -> None:
+    """Which rail's port of the fabric each netdev is plugged into: netdev's index -> rail. Addresses, rules and routes follow the port."""
+    for netdev in cables:
+        mine = node.rails[netdev]
+        run("ip", "-6", "-n", lab.fabric_namespace, "rule", "del", "iif", mine.fabric_port, check=False)
+        run("ip", "-6", "-n", lab.fabric_namespace, "address", "flush", "dev", mine.fabric_port, "scope", "global")
+        run("ip", "-6", "-n", node.namespace, "rule", "del", "table", str(mine.table), check=False)
+        run("ip", "-6", "-n", node.namespace, "address", "flush", "dev", mine.netdev, "scope", "global")
+    for netdev, rail in cables.items():
+        mine, wanted = node.rails[netdev], node.rails[rail]
+        _batch(lab.fabric_namespace, _fabric_port(mine, wanted))
+        _batch(lab.fabric_namespace, _plane(mine, wanted), "-6")
+        _batch(node.namespace, [f"address replace {wanted.address} dev {mine.netdev} nodad"])
+        _batch(node.namespace, [_rail_route(mine, wanted), _rail_rule(mine, wanted)], "-6")
 
 
 def set_management(lab: Lab, node: Node, state: str) -> None:
@@ -171,7 +208,7 @@ def _configure(lab: Lab, node: Node) -> None:
         [
             f"link set {node.decoy_port} master wan0",
             f"link set {node.decoy_port} up",
-            *(command for rail in node.rails for command in _fabric_port(rail)),
+            *(command for rail in node.rails for command in _fabric_port(rail, rail)),
         ],
     )
     _batch(
@@ -186,18 +223,47 @@ def _configure(lab: Lab, node: Node) -> None:
             *(f"address replace {rail.address} dev {rail.netdev} nodad" for rail in node.rails),
         ],
     )
-    _batch(node.namespace, [_rail_route(node, rail.index) for rail in node.rails], "-6")
-    rules = json.loads(output("ip", "-n", node.namespace, "-6", "-j", "rule"))
-    present = {(rule.get("src"), rule.get("table")) for rule in rules}
+    _batch(node.namespace, [_rail_route(rail, rail) for rail in node.rails], "-6")
+    present = {(rule.get("src"), rule.get("table")) for rule in _rules(node.namespace)}
     missing = [rail for rail in node.rails if (str(rail.prefix.network_address), str(rail.table)) not in present]
-    _batch(node.namespace, [f"rule add from {rail.prefix} table {rail.table}" for rail in missing], "-6")
+    _batch(node.namespace, [_rail_rule(rail, rail) for rail in missing], "-6")
+    ports = {rule.get("iif") for rule in _rules(lab.fabric_namespace)}
+    planes = [
+        command
+        for rail in node.rails
+        for command in _plane(rail, rail)
+        if not (command.startswith("rule") and rail.fabric_port in ports)
+    ]
+    _batch(lab.fabric_namespace, planes, "-6")
 
 
-def _fabric_port(rail: Rail) -> list[str]:
+def _rules(namespace: str) -> list[dict[str, Any]]:
+    return json.loads(output("ip", "-n", namespace, "-6", "-j", "rule"))
+
+
+# A netdev is plugged into the port of one rail; `mine` is the netdev's own rail, `wanted` the rail whose cable it has.
+
+
+def _fabric_port(mine: Rail, wanted: Rail) -> list[str]:
     # In this order: a link that is set down loses its IPv6 addresses.
-    return [f"link set {rail.fabric_port} up", f"address replace {rail.gateway} dev {rail.fabric_port} nodad"]
+    return [f"link set {mine.fabric_port} up", f"address replace {wanted.gateway} dev {mine.fabric_port} nodad"]
 
 
-def _rail_route(node: Node, index: int) -> str:
-    rail = node.rails[index]
-    return f"route replace default via {rail.gateway.ip} dev {rail.netdev} table {rail.table}"
+def _plane(mine: Rail, wanted: Rail) -> list[str]:
+    return [
+        f"rule add iif {mine.fabric_port} table {wanted.plane}",
+        _plane_route(mine, wanted),
+        f"route replace unreachable default table {wanted.plane}",
+    ]
+
+
+def _plane_route(mine: Rail, wanted: Rail) -> str:
+    return f"route replace {wanted.prefix} dev {mine.fabric_port} table {wanted.plane}"
+
+
+def _rail_route(mine: Rail, wanted: Rail) -> str:
+    return f"route replace default via {wanted.gateway.ip} dev {mine.netdev} table {mine.table}"
+
+
+def _rail_rule(mine: Rail, wanted: Rail) -> str:
+    return f"rule add from {wanted.prefix} table {mine.table}"

@@ -77,6 +77,11 @@ class Rail:
         return 100 + self.index
 
     @property
+    def plane(self) -> int:
+        """The fabric's routing table for what comes in by rails of this index: a plane knows no other plane."""
+        return 200 + self.index
+
+    @property
     def fabric_port(self) -> str:
         return f"n{self.node}r{self.index}"
 

@@ -53,6 +53,29 @@ def set_abi(root: Path, node: Node, abi: int) -> None:
         _file(root / "class/infiniband_verbs" / rail.uverbs / "abi_version", str(abi))
 
 
+def set_gids(root: Path, rail: Rail, *addresses: IPv6Address) -> None:
+    """The port's GID table: these, then empty slots, whose attributes cannot be read."""
+    port = root / "class/infiniband" / rail.rdma_device / "ports/1"
+    for index in range(GID_SLOTS):
+        full = index < len(addresses)
+        _file(port / f"gids/{index}", gid(addresses[index] if full else IPv6Address(0)))
+        for kind, text in (("types", "RoCE v2"), ("ndevs", rail.netdev)):
+            attribute = port / f"gid_attrs/{kind}/{index}"
+            if full:
+                _file(attribute, text)
+            else:
+                attribute.unlink(missing_ok=True)
+
+
+def set_device(root: Path, rail: Rail, *, present: bool) -> None:
+    """Whether the driver has made the RDMA device of a rail."""
+    link = root / "class/infiniband" / rail.rdma_device
+    if present:
+        _link(link, _pci(root, rail.nic) / "infiniband" / rail.rdma_device)
+    else:
+        link.unlink(missing_ok=True)
+
+
 def gid(address: IPv6Address) -> str:
     """The text of a GID: eight groups of four digits, none left out."""
     return address.exploded
@@ -97,15 +120,10 @@ def _rdma_device(root: Path, rail: Rail) -> None:
     port = device / "ports/1"
     _file(port / "link_layer", "Ethernet")
     _file(port / "rate", "400 Gb/sec (4X NDR)")
-    # On ionic, GID 0 is link-local, 1 the rail's address; the other slots are empty, and their attributes unreadable.
-    gids = [rail.link_local, rail.address.ip]
-    for index in range(GID_SLOTS):
-        _file(port / f"gids/{index}", gid(gids[index] if index < len(gids) else IPv6Address(0)))
-    for index in range(len(gids)):
-        _file(port / f"gid_attrs/types/{index}", "RoCE v2")
-        _file(port / f"gid_attrs/ndevs/{index}", rail.netdev)
     _link(device / "device", pci)
     _link(root / "class/infiniband" / rail.rdma_device, device)
+    # On ionic, GID 0 is link-local, 1 the rail's address.
+    set_gids(root, rail, rail.link_local, rail.address.ip)
     verbs = pci / "infiniband_verbs" / rail.uverbs
     _file(verbs / "ibdev", rail.rdma_device)
     _file(verbs / "dev", f"231:{192 + rail.index}")
