@@ -5,7 +5,7 @@
 
 One socket answers thousands of questions in the time that a few calls of C(ip) take, an error belongs to its own question, and
 iproute2 need not be there. As with C(ip), naming a device does not bind the answer to it: compare what comes back.
-Layouts: linux/rtnetlink.h, linux/netlink.h (struct nlmsghdr, rtmsg, rtattr).
+Layout: linux/rtnetlink.h (struct rtmsg).
 """
 
 from __future__ import annotations
@@ -15,20 +15,18 @@ import os
 import socket
 import struct
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, Sequence, Tuple
 
+from ansible_collections.infera.baremetal.plugins.module_utils import netlink
 from ansible_collections.infera.baremetal.plugins.module_utils.addresses import parse
 
-_HEADER = struct.Struct("=IHHII")
 _ROUTE = struct.Struct("=BBBBBBBBI")
-_ATTRIBUTE = struct.Struct("=HH")
-_RTM_NEWROUTE, _RTM_GETROUTE, _NLMSG_ERROR, _NLM_F_REQUEST = 24, 26, 2, 1
+_RTM_NEWROUTE, _RTM_GETROUTE = 24, 26
 _RTA_DST, _RTA_SRC, _RTA_OIF, _RTA_GATEWAY, _RTA_PREFSRC, _RTA_VIA = 1, 2, 4, 5, 7, 18
 _KINDS = {1: "unicast", 2: "local", 3: "broadcast", 5: "multicast", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
 # What the kernel answers instead of a route of these kinds.
 _ERRORS = {errno.EINVAL: "blackhole", errno.EHOSTUNREACH: "unreachable", errno.EACCES: "prohibit"}
 _WINDOW = 64
-_TIMEOUT = 5.0
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,7 @@ class Route:
 def lookup(queries: Sequence[Query]) -> List[Route]:
     """One answer for each question, in their order. Never raises for a question; OSError where netlink itself is refused."""
     answers: Dict[int, Route] = {}
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as channel:
-        channel.settimeout(_TIMEOUT)
-        channel.bind((0, 0))
+    with netlink.channel() as channel:
         for start in range(0, len(queries), _WINDOW):
             _ask(channel, queries[start : start + _WINDOW], start, answers)
     return [answers.get(number, Route("none", error="no answer")) for number in range(len(queries))]
@@ -87,32 +83,27 @@ def _ask(channel: socket.socket, queries: Sequence[Query], start: int, answers: 
 def request(sequence: int, query: Query) -> bytes:
     """The netlink message of one question. Raises ValueError where an address is none, or the families differ."""
     destination = parse(query.destination)
-    attributes = _pack(_RTA_DST, destination.packed)
+    attributes = netlink.pack(_RTA_DST, destination.packed)
     bits = destination.max_prefixlen
     source_bits = 0
     if query.source:
         source = parse(query.source)
         if source.version != destination.version:
             raise ValueError(f"{query.source} and {query.destination} are of different families")
-        attributes += _pack(_RTA_SRC, source.packed)
+        attributes += netlink.pack(_RTA_SRC, source.packed)
         source_bits = bits
     family = socket.AF_INET if destination.version == 4 else socket.AF_INET6
     body = _ROUTE.pack(family, bits, source_bits, 0, 0, 0, 0, 0, 0) + attributes
-    return _HEADER.pack(_HEADER.size + len(body), _RTM_GETROUTE, _NLM_F_REQUEST, sequence, 0) + body
+    return netlink.message(_RTM_GETROUTE, body, sequence)
 
 
 def answered(data: bytes) -> Iterator[Tuple[int, Route]]:
     """Sequence number and route of each message in what one receive returned."""
-    while len(data) >= _HEADER.size:
-        length, kind, _flags, sequence, _port = _HEADER.unpack_from(data)
-        if length < _HEADER.size:
-            return
-        body = data[_HEADER.size : length]
-        if kind == _NLMSG_ERROR:
-            yield sequence, _refused(-struct.unpack_from("=i", body)[0])
+    for kind, sequence, body in netlink.messages(data):
+        if kind == netlink.ERROR:
+            yield sequence, _refused(netlink.error_number(body))
         elif kind == _RTM_NEWROUTE:
             yield sequence, _route(body)
-        data = data[(length + 3) & ~3 :]
 
 
 def _refused(number: int) -> Route:
@@ -120,43 +111,15 @@ def _refused(number: int) -> Route:
 
 
 def _route(body: bytes) -> Route:
-    attributes = dict(_unpack(body[_ROUTE.size :]))
-    kind = _KINDS.get(_ROUTE.unpack_from(body)[7], "none")
+    attributes = netlink.attributes(body[_ROUTE.size :])
     gateway = attributes.get(_RTA_GATEWAY)
     if gateway is None and _RTA_VIA in attributes:
         gateway = attributes[_RTA_VIA][2:]  # A gateway of the other family, after its family number.
+    index = attributes.get(_RTA_OIF)
     return Route(
-        kind,
-        device=_device(attributes.get(_RTA_OIF)),
+        _KINDS.get(_ROUTE.unpack_from(body)[7], "none"),
+        device=netlink.device_name(struct.unpack("=I", index)[0]) if index else "",
         # For IPv4 the kernel repeats the source that was asked for, and names no preferred one.
-        prefsrc=_text(attributes.get(_RTA_PREFSRC) or attributes.get(_RTA_SRC)),
-        gateway=_text(gateway),
+        prefsrc=netlink.address_text(attributes.get(_RTA_PREFSRC) or attributes.get(_RTA_SRC)),
+        gateway=netlink.address_text(gateway),
     )
-
-
-def _pack(kind: int, value: bytes) -> bytes:
-    return _ATTRIBUTE.pack(_ATTRIBUTE.size + len(value), kind) + value + bytes(-len(value) % 4)
-
-
-def _unpack(data: bytes) -> Iterator[Tuple[int, bytes]]:
-    while len(data) >= _ATTRIBUTE.size:
-        length, kind = _ATTRIBUTE.unpack_from(data)
-        if length < _ATTRIBUTE.size:
-            return
-        yield kind & 0x3FFF, data[_ATTRIBUTE.size : length]
-        data = data[(length + 3) & ~3 :]
-
-
-def _text(packed: Optional[bytes]) -> str:
-    if packed is None or len(packed) not in (4, 16):
-        return ""
-    return socket.inet_ntop(socket.AF_INET if len(packed) == 4 else socket.AF_INET6, packed)
-
-
-def _device(index: Optional[bytes]) -> str:
-    if index is None:
-        return ""
-    try:
-        return socket.if_indextoname(struct.unpack("=I", index)[0])
-    except OSError:
-        return ""
