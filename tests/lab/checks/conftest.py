@@ -24,6 +24,7 @@ ORDER = (
     "test_check_mode",
     "test_secrets",
     "test_jobs",
+    "test_rails",
     "test_digests",
     "test_failures",
     "test_limit",
