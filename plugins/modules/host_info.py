@@ -50,8 +50,17 @@ options:
     description:
       - What the inventory says of this host. It comes back as RV(host.declared), so that facts and the settings they are
         judged against travel together.
+      - C(address) and C(interface) are checked, or chosen where they are empty, as M(infera.baremetal.advertise_address_info) does it.
     type: dict
     default: {}
+  advertise:
+    description: Options of M(infera.baremetal.advertise_address_info) for that, beside C(address) and C(interface).
+    type: dict
+    default: {}
+  sysfs_root:
+    description: Where sysfs is mounted, for interfaces.
+    type: path
+    default: /sys
 """
 
 EXAMPLES = r"""
@@ -162,11 +171,15 @@ host:
       type: list
       elements: dict
     declared:
-      description: O(declared) as it was given.
+      description: O(declared) as it was given, with the C(address) and C(interface) that were chosen.
+      type: dict
+    advertise:
+      description: What M(infera.baremetal.advertise_address_info) returns.
       type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.infera.baremetal.plugins.module_utils.advertise import decide
 from ansible_collections.infera.baremetal.plugins.module_utils.host import Wanted, read_host
 
 
@@ -178,6 +191,8 @@ def main() -> None:
             "modules": {"type": "list", "elements": "str", "default": ["overlay", "br_netfilter", "vxlan"]},
             "digests": {"type": "list", "elements": "str", "default": []},
             "declared": {"type": "dict", "default": {}},
+            "advertise": {"type": "dict", "default": {}},
+            "sysfs_root": {"type": "path", "default": "/sys"},
         },
         supports_check_mode=True,
     )
@@ -188,7 +203,11 @@ def main() -> None:
         modules=tuple(options["modules"]),
         digests=tuple(options["digests"]),
     )
-    module.exit_json(changed=False, host=dict(read_host(wanted), declared=options["declared"]))
+    declared = options["declared"]
+    named = {key: declared.get(key) or "" for key in ("address", "interface")}
+    advertise = decide(options["sysfs_root"], {**options["advertise"], **named}).to_dict()
+    chosen = {key: advertise[key] or text for key, text in named.items()}
+    module.exit_json(changed=False, host=dict(read_host(wanted), declared={**declared, **chosen}, advertise=advertise))
 
 
 if __name__ == "__main__":

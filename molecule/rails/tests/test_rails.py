@@ -25,7 +25,9 @@ def test_every_rail_has_its_partner_both_ways(host):
 
 
 def test_rails_agree_with_the_interfaces_of_the_node(host):
-    rails = json.loads((ARTIFACTS / "record.json").read_text())["rails"]["hosts"][host.check_output("hostname")]["rails"]
+    rails = json.loads((ARTIFACTS / "record.json").read_text())["rails"]["hosts"][host.check_output("hostname")][
+        "rails"
+    ]
 
     for rail in rails:
         assert rail["address"] in host.check_output("ip -6 -o address show dev %s", rail["netdev"])

@@ -48,18 +48,6 @@ def test_one_address_on_two_hosts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("address", "code"), [("10.42.3.1", "pod CIDR 10.42.0.0/16"), ("10.43.0.1", "service CIDR 10.43.0.0/16")]
-)
-def test_an_address_of_the_clusters_own_ranges(address: str, code: str) -> None:
-    first = {"declared__address": address, "interfaces__eno1__addresses": [address]}
-
-    (finding,) = judge(two(first), fit_settings())
-
-    assert finding.code == "cluster_address_in_cidr"
-    assert code in finding.message
-
-
-@pytest.mark.parametrize(
     ("groups", "expected"),
     [
         ({"k3s_server": []}, [("no_server", "inventory"), ("host_without_role", "gpu1")]),

@@ -121,16 +121,6 @@ ONE_HOST = [
     ({"listeners": [SSHD, {**SSHD, "address": "::"}]}, "port_in_use", "error", "nginx"),
     ({"listeners": [{**SSHD, "process": "", "pid": None, "unit": ""}]}, "port_in_use", "error", "could not be seen"),
     ({"listeners": [KERNEL], "interfaces": vxlan("cilium_vxlan")}, "port_in_use", "error", "cilium_vxlan"),
-    ({"declared__address": ""}, "cluster_address_unset", "error", "10.1.0.1 (eno1)"),
-    ({"declared__address": "gpu1.example"}, "cluster_address_invalid", "error", "'gpu1.example'"),
-    ({"declared__address": "127.0.0.1"}, "cluster_address_invalid", "error", "'127.0.0.1'"),
-    ({"declared__address": "0.0.0.0"}, "cluster_address_invalid", "error", "'0.0.0.0'"),
-    ({"declared__address": "10.1.0.9"}, "cluster_address_not_on_host", "error", "10.1.0.1 (eno1)"),
-    ({"declared__interface": "lo"}, "cluster_address_wrong_interface", "error", "is on eno1"),
-    ({"declared__interface": ""}, "cluster_interface_unset", "error", "not set"),
-    ({"declared__interface": "eth0"}, "cluster_interface_missing", "error", "there are eno1, eno2"),
-    ({"interfaces__eno1__up": False}, "cluster_interface_down", "error", "eno1 is down"),
-    ({"interfaces": None}, "interfaces_unreadable", "warning", "ip -j address"),
     ({"firewall": [{"kind": "ufw", "detail": "ENABLED=yes"}]}, "firewall_present", "warning", "ufw"),
     ({"other_kubernetes": ["kubelet.service"]}, "kubernetes_foreign", "error", "kubelet.service"),
     ({"k3s": {**OWN_K3S, "own": False}}, "k3s_foreign", "error", "k3s.service, data-dir /data/k3s"),
@@ -230,8 +220,26 @@ def test_what_hosts_share_is_said_once() -> None:
 
 def test_every_code_that_can_be_given_is_listed_and_explained() -> None:
     room = Path(words.__file__).parent
-    used = {code for file in room.glob("*.py") for code in re.findall(r'Finding\(\s*"([a-z0-9_]+)"', file.read_text())}
+    domain = [room.parents[1] / "module_utils" / name for name in ("advertise.py", "interfaces.py")]
+    files = [*room.glob("*.py"), *domain]
+    used = {code for file in files for code in re.findall(r'Finding\(\s*"([a-z0-9_]+)"', file.read_text())}
     readme = (room.parents[2] / "roles/preflight/README.md").read_text()
 
     assert used == set(words.CODES)
     assert set(re.findall(r"^\| `([a-z0-9_]+)`", readme, re.MULTILINE)) == set(words.CODES)
+
+
+def test_what_the_host_found_about_its_address_is_told_with_the_host_and_every_refusal() -> None:
+    none = {"code": "advertise_none", "severity": "error", "message": "nothing", "fix": "do", "where": ""}
+    candidates = [
+        {"interface": "cni0", "address": "10.42.0.1", "detail": "bridge, no NIC below it"},
+        {"interface": "eno1", "address": "10.1.0.1", "detail": ""},
+    ]
+    host = fit_host(
+        advertise={"findings": [none, {**none, "code": "advertise_input", "where": "peers"}], "candidates": candidates}
+    )
+
+    first, second = judge({"gpu1": host, "gpu2": fit_host("gpu2")}, fit_settings())
+
+    assert (first.where, first.why) == ("gpu1", "cni0 10.42.0.1: bridge, no NIC below it")
+    assert (second.where, second.why) == ("gpu1:peers", "")
