@@ -10,7 +10,7 @@ structure and routes decide, names never, and nothing is fallen back on: where n
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 from ansible_collections.infera.baremetal.plugins.module_utils import addresses
 from ansible_collections.infera.baremetal.plugins.module_utils.addresses import Address, Network
@@ -101,15 +101,18 @@ class Wishes:
             raise FindingError(*problems)
         return wishes
 
-    def ask_for(self, interface: Interface, held: Optional[HeldAddress]) -> bool:
-        """Whether the operator's answer, if there is one, is this."""
-        if self.interface and self.interface not in (interface.name, *interface.altnames):
-            return False
-        return self.address is None or (held is not None and held.address == self.address)
-
     def name(self, interface: Interface, held: Optional[HeldAddress]) -> bool:
-        """Whether there is such an answer, and it is this: a fixed address names the interface that holds it."""
-        return bool(self.interface or self.address) and self.ask_for(interface, held)
+        """Whether the operator names it. A fixed address alone names the interface that holds it."""
+        if self.interface:
+            return self.interface in (interface.name, *interface.altnames)
+        return self.address is not None and self._hold(held)
+
+    def ask_for(self, interface: Interface, held: Optional[HeldAddress]) -> bool:
+        """Whether the operator leaves the choice, or this is the answer."""
+        return (not self.interface or self.name(interface, held)) and (self.address is None or self._hold(held))
+
+    def _hold(self, held: Optional[HeldAddress]) -> bool:
+        return held is not None and held.address == self.address
 
 
 @dataclass(frozen=True)
@@ -135,8 +138,13 @@ class Candidate:
         return str(self.held.address) if self.held else ""
 
     @property
-    def marks(self) -> Set[str]:
-        return set(self.held.marks) if self.held else set()
+    def unstable(self) -> str:
+        return " and ".join(mark for mark in self.held.marks if mark in _UNSTABLE) if self.held else ""
+
+    @property
+    def minor(self) -> bool:
+        """Whether the kernel itself would rather use another address of the interface."""
+        return self.held is not None and (self.held.scope != "global" or bool(_MINOR & set(self.held.marks)))
 
     def __str__(self) -> str:
         return f"{self.interface.name} {self.address}".strip()
@@ -325,7 +333,7 @@ def _merit(candidate: Candidate, wishes: Wishes) -> Tuple[bool, bool, int]:
     """What makes one interface better than another, the lowest first."""
     address = addresses.parse(candidate.address)
     return (
-        bool(_UNSTABLE & candidate.marks),
+        bool(candidate.unstable),
         not any(address in network for network in wishes.prefer),
         _EXPOSURE[addresses.scope(address)],
     )
@@ -335,32 +343,33 @@ def _ordered(fit: List[Candidate], wishes: Wishes) -> List[Candidate]:
     """By merit, then in natural order of interfaces; of one interface, primary addresses as the kernel lists them."""
     return sorted(
         fit,
-        key=lambda one: (_merit(one, wishes), natural_key(one.interface.name), bool(_MINOR & one.marks)),
+        key=lambda one: (_merit(one, wishes), natural_key(one.interface.name), one.minor),
     )
 
 
 def _explain(fit: List[Candidate], candidates: List[Candidate], wishes: Wishes) -> Tuple[str, List[Finding]]:
     """What decided, and what the operator should know about it. C(fit) is in order, not empty."""
     best, findings = fit[0], []
-    if _UNSTABLE & best.marks:
+    if best.unstable:
         findings.append(
             Finding(
                 "advertise_unstable",
                 "warning",
-                f"{best.address} is {' and '.join(sorted(_UNSTABLE & best.marks))}, and no other address is fit",
+                f"{best.address} is {best.unstable}, and no better address is fit",
                 f"Give {best.interface.name} a permanent address (`ip address show dev {best.interface.name}`).",
                 best.interface.name,
             )
         )
-    rivals = list({one.interface.name: one for one in reversed(fit) if one.interface is not best.interface}.values())
-    rivals.reverse()
+    rivals: Dict[str, Candidate] = {}
+    for one in fit:
+        if one.interface is not best.interface:
+            rivals.setdefault(one.interface.name, one)
     if not rivals:
         return _alone(candidates, wishes), findings
-    merits = zip(_merit(best, wishes), _merit(rivals[0], wishes), _MERITS)
-    decisive = next((text for mine, theirs, text in merits if mine != theirs), "")
-    if decisive:
-        return decisive, findings
-    equal = [one for one in rivals if _merit(one, wishes) == _merit(best, wishes)]
+    equal = [one for one in rivals.values() if _merit(one, wishes) == _merit(best, wishes)]
+    if not equal:
+        merits = zip(_merit(best, wishes), _merit(next(iter(rivals.values())), wishes), _MERITS)
+        return next(text for mine, theirs, text in merits if mine != theirs), findings
     findings.append(
         Finding(
             "advertise_ambiguous",
@@ -421,11 +430,11 @@ def _missing(candidates: List[Candidate], wishes: Wishes, instead: str) -> Findi
 
 def _cures(refused: List[Candidate]) -> str:
     """One sentence a cause, those first that are nearest to success; empty where nothing cures."""
-    sentences = []
-    for cause, sentence in _CURES.items():
-        for one in refused:
-            if one.refusal and one.refusal.cure == cause:
-                place = {"interface": one.interface.name, "address": one.address, "master": one.interface.master}
-                sentences.append(sentence.format(peer=one.refusal.peer, **place))
-                break
-    return " ".join(sentences[:_MOST_CURES])
+    first: Dict[str, str] = {}
+    for one in sorted(refused, key=lambda one: one.held is None):
+        # Only a NIC is worth a word that has no address yet.
+        if one.refusal and (one.held or one.refusal.cure in ("down", "no_address")):
+            place = {"interface": one.interface.name, "master": one.interface.master, "address": one.address}
+            sentence = _CURES.get(one.refusal.cure, "").format(peer=one.refusal.peer, **place)
+            first.setdefault(one.refusal.cure, sentence)
+    return " ".join([first[cure] for cure in _CURES if cure in first][:_MOST_CURES])

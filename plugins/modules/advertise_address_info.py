@@ -20,7 +20,7 @@ description:
   - Of several that are fit, first are those with an address that is neither deprecated nor tentative, then those in O(prefer_cidrs),
     then private before CGNAT before public, then natural order of names (C(enp9s0) before C(enp105s0)); of one interface, primary
     before secondary and temporary addresses. Where only the name decided, there is a warning C(advertise_ambiguous).
-  - Needs iproute2 on the host, which k3s needs too. Sources are C(ip -j -d address show), C(/sys/class/net) and rtnetlink.
+  - Needs iproute2 on the host. Sources are C(ip -j -d address show), C(/sys/class/net) and rtnetlink.
 author:
   - infera.baremetal authors (@infera-project)
 attributes:

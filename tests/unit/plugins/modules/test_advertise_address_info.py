@@ -61,7 +61,7 @@ def test_a_failure_lists_every_interface_and_the_fix(tmp_path: Path, monkeypatch
     assert result["failed"]
     assert result["msg"].splitlines() == [
         "[error advertise_none] no ipv4 address of this host can be advertised"
-        " Fix: Set cluster_interface to br0 if it is meant. Move the address of eno1 to br0.",
+        " Fix: Set cluster_interface to br0 if it is meant.",
         "br0 10.1.0.1: virtual, bridge over eno1, taken only when named",
         "eno1: enslaved, a port of br0, which carries its traffic",
         "vnet0: virtual, tun, no NIC below it",
