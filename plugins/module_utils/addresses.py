@@ -32,6 +32,9 @@ def scope(address: Address) -> str:
 
     C(global) is what is left, and may be reachable from the internet.
     """
+    # First: since Python 3.13 a mapped address answers the questions below as its IPv4 address would.
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return "ipv4-mapped"
     if address.is_unspecified:
         return "unspecified"
     if address.is_loopback:
@@ -41,8 +44,6 @@ def scope(address: Address) -> str:
     if address.is_link_local:
         return "link-local"
     if isinstance(address, ipaddress.IPv6Address):
-        if address.ipv4_mapped is not None:
-            return "ipv4-mapped"
         return "ula" if address in _UNIQUE_LOCAL else "global"
     if address in _CGNAT:
         return "cgnat"

@@ -26,6 +26,12 @@ ROCE_V2 = "RoCE v2"
 FULL_MTU, RDMA_MTUS, RDMA_HEADERS = 4192, (4096, 2048, 1024, 512, 256), 96
 # What the rails of one vendor should have in common: attribute, its word in the codes, its name in sentences.
 UNIFORM = (("rate_gbps", "rate", "rate in Gb/s"), ("mtu", "mtu", "MTU"), ("fw_version", "firmware", "firmware"))
+ALIKE = {
+    "rate": "check its cable, and the speed of its switch port: ethtool {netdev}",
+    "mtu": "ip link set {netdev} mtu {value}",
+    "firmware": "bring {device} to firmware {value}",
+}
+ONE_VENDOR = "limit the rails to one vendor with rails_vendor_ids (0x1dd8 is ionic), or leave this host out"
 
 _PCI_ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 # Netdev -> address -> prefix length; None where it could not be read.
@@ -249,13 +255,9 @@ def parse_vendor(text: str) -> int:
 def judge_rail(rail: Rail, prefixes: Prefixes = None) -> list[Finding]:
     """What is wrong with one rail by itself."""
     if rail.link_layer == "InfiniBand":
-        return [
-            _finding(rail, "rail_not_roce", "its link layer is InfiniBand, which is no routed RoCE rail", _LEAVE_OUT)
-        ]
+        message = "its link layer is InfiniBand, which is no RoCE rail"
+        return [_finding(rail, "rail_not_roce", message, ONE_VENDOR)]
     return [*_judge_port(rail), *_judge_gid(rail, prefixes), *_judge_netdev(rail)]
-
-
-_LEAVE_OUT = "limit the rails to one vendor with rails_vendor_ids (0x1dd8 is ionic), or leave this host out"
 
 
 def _judge_port(rail: Rail) -> Iterable[Finding]:
@@ -290,49 +292,45 @@ def _judge_gid(rail: Rail, prefixes: Prefixes) -> Iterable[Finding]:
             f"ip address show {rail.netdev}; where the address is in another network namespace, run there",
         )
     if ":" not in rail.address:
-        later = [gid for gid in usable_gids(rail.gids, rail.netdev) if gid.scope != "ipv4-mapped"]
-        where = f"; its IPv6 GID stands at {later[0].index}" if later else "; it has no IPv6 GID"
-        yield _finding(
-            rail,
-            "rail_gid_ipv4",
-            f"its first GID that is routed, {rail.gid_index}, is the IPv4-mapped {rail.address}{where}",
-            f"ip address delete {rail.address} dev {rail.netdev}"
-            if later
-            else f"ip -6 address add ADDRESS/64 dev {rail.netdev}, if the fabric routes IPv6",
-            "warning",
-        )
+        yield _judge_ipv4(rail)
+
+
+def _judge_ipv4(rail: Rail) -> Finding:
+    routed = f"its first routed GID, {rail.gid_index}, is the IPv4-mapped {rail.address}"
+    for gid in usable_gids(rail.gids, rail.netdev):
+        if gid.scope != "ipv4-mapped":
+            # A new GID takes the first free slot, so the order in which addresses come decides.
+            fix = f"take {rail.address} and {gid.gid} from {rail.netdev} and add the IPv6 one first, unless the fabric is IPv4"
+            message = f"{routed}; its IPv6 one comes later, at {gid.index}"
+            return _finding(rail, "rail_gid_ipv4", message, fix, "warning")
+    fix = f"ip -6 address add ADDRESS/64 dev {rail.netdev}, unless the fabric is IPv4"
+    return _finding(rail, "rail_gid_ipv4", f"{routed}; it has no IPv6 one", fix, "warning")
 
 
 def _judge_missing_gid(rail: Rail) -> Finding:
     add = f"ip -6 address add ADDRESS/64 dev {rail.netdev}"
     keep = f"sysctl net.ipv6.conf.{rail.netdev}.keep_addr_on_down=1 keeps it when the link goes down"
     own = [gid for gid in rail.gids if gid.netdev == rail.netdev]
-    others = sorted(
-        {gid.netdev for gid in rail.gids if gid.netdev and gid.netdev != rail.netdev}, key=sysfs.natural_key
-    )
+    others = {gid.netdev for gid in rail.gids if gid.netdev} - {rail.netdev}
     if any(gid.type == ROCE_V2 for gid in own):
         message = f"{rail.netdev} has a link-local GID only, which no router forwards"
         return _finding(rail, "rail_gid_link_local", message, f"{add}; {keep}")
-    if others and not own:
-        message = f"its GIDs are of {', '.join(others)}, none is of {rail.netdev}"
-        return _finding(rail, "rail_gid_elsewhere", message, f"give {rail.netdev} an address of its own: {add}")
     if own:
-        kinds = ", ".join(sorted({gid.type or "of a type that could not be read" for gid in own}))
-        message = f"{rail.netdev} has no GID for RoCE v2, only: {kinds}"
-        return _finding(
-            rail, "rail_gid_missing", message, f"rdma link show {rail.name}; update its driver and firmware"
-        )
-    return _finding(
-        rail, "rail_gid_missing", f"{rail.netdev} has no GID", f"ip link set {rail.netdev} up; {add}; {keep}"
-    )
+        kinds = ", ".join(sorted({gid.type or "unreadable" for gid in own}))
+        message = f"{rail.netdev} has no GID of type {ROCE_V2}, only: {kinds}"
+        return _finding(rail, "rail_gid_missing", message, "update driver and firmware, or read as root")
+    if others:
+        message = f"its GIDs are of {', '.join(sorted(others, key=sysfs.natural_key))}, none is of {rail.netdev}"
+        return _finding(rail, "rail_gid_elsewhere", message, f"give {rail.netdev} an address of its own: {add}")
+    fix = f"ip link set {rail.netdev} up; {add}; {keep}"
+    return _finding(rail, "rail_gid_missing", f"{rail.netdev} has no GID", fix)
 
 
 def _judge_netdev(rail: Rail) -> Iterable[Finding]:
     if rail.netdev and not rail.physical:
         message = f"{rail.netdev} is not backed by a device; this is software, not a NIC"
-        yield _finding(
-            rail, "rail_virtual", message, f"rdma link delete {rail.rdma_device}, unless this is a test", "warning"
-        )
+        fix = f"rdma link delete {rail.rdma_device}, unless this is a test"
+        yield _finding(rail, "rail_virtual", message, fix, "warning")
     if rail.mtu is not None and rail.mtu < FULL_MTU:
         carried = next((mtu for mtu in RDMA_MTUS if mtu + RDMA_HEADERS <= rail.mtu), 0)
         message = f"MTU {rail.mtu} of {rail.netdev} carries an RDMA MTU of {carried}, not of {RDMA_MTUS[0]}"
@@ -354,26 +352,20 @@ def judge_unlike(rails: Sequence[Rail]) -> dict[str, list[Finding]]:
                 if value != usual and not (attribute == "mtu" and value < FULL_MTU):
                     most = f"{counted[usual]} of {len(known)} rails have {_plain(usual)}"
                     message = f"its {title} is {_plain(value)}; {most}"
-                    fix = _ALIKE[word].format(netdev=rail.netdev, device=rail.rdma_device, value=_plain(usual))
-                    found.setdefault(rail.name, []).append(
-                        _finding(rail, f"rail_{word}_unlike_others", message, fix, "warning")
-                    )
+                    fix = ALIKE[word].format(netdev=rail.netdev, device=rail.rdma_device, value=_plain(usual))
+                    finding = _finding(rail, f"rail_{word}_unlike_others", message, fix, "warning")
+                    found.setdefault(rail.name, []).append(finding)
     return found
-
-
-_ALIKE = {
-    "rate": "check its cable, and the speed of its switch port: ethtool {netdev}",
-    "mtu": "ip link set {netdev} mtu {value}",
-    "firmware": "bring {device} to firmware {value}",
-}
 
 
 def judge_host(rails: Sequence[Rail], expected: int = 0, steady: bool = True, others: int = 0) -> list[Finding]:
     """What is wrong with the host's rails together. C(others): RDMA ports of vendors that were not asked for."""
     found = []
     if not rails:
-        message = "there is no RDMA device" + (
-            f" of the vendors asked for; of others there are {others}" if others else ""
+        message = (
+            f"no RDMA device is of the vendors asked for, {others} are of others"
+            if others
+            else "there is no RDMA device"
         )
         fix = "lspci -nn -d 1dd8: and modprobe ionic_rdma (another vendor's NIC has another driver), then see dmesg"
         found.append(Finding("rails_none", "error", message, fix))
@@ -382,15 +374,13 @@ def judge_host(rails: Sequence[Rail], expected: int = 0, steady: bool = True, ot
         fix = "rdma link show; lspci -nn -d 1dd8: and dmesg tell which card is missing, else mend rails_expected"
         found.append(Finding("rails_count", "error", f"{len(rails)} rails, {expected} expected: {names}", fix))
     if outside_namespace(rails):
-        message = (
-            "every GID reads zero (or not at all) although ports are ACTIVE: this is not the host's network namespace"
-        )
+        message = "ports are ACTIVE and every GID reads zero: this is not the host's network namespace"
         fix = "run on the host itself, and give pods that use RDMA hostNetwork: true"
         found.append(Finding("rails_namespace", "error", message, fix))
     vendors = sorted({rail.vendor_id or "none" for rail in rails})
     if len(vendors) > 1:
         message = f"rails are of several vendors: {', '.join(vendors)}"
-        found.append(Finding("rails_mixed_vendors", "warning", message, _LEAVE_OUT))
+        found.append(Finding("rails_mixed_vendors", "warning", message, ONE_VENDOR))
     if not steady:
         message = "RDMA devices came or went while they were read, twice"
         found.append(Finding("rails_changed", "warning", message, "wait until the driver has settled, then run again"))
@@ -398,7 +388,7 @@ def judge_host(rails: Sequence[Rail], expected: int = 0, steady: bool = True, ot
 
 
 def outside_namespace(rails: Iterable[Rail]) -> bool:
-    """Outside the host's network namespace the kernel shows every GID as zero, whatever the port's state."""
+    """Whether GIDs are hidden, as they are outside the host's network namespace: a port that is up has one at least."""
     rails = list(rails)
     return any(rail.state == "ACTIVE" for rail in rails) and not any(rail.gids for rail in rails)
 
