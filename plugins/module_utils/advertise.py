@@ -15,12 +15,27 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 from ansible_collections.infera.baremetal.plugins.module_utils import addresses
 from ansible_collections.infera.baremetal.plugins.module_utils.addresses import Address, Network
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding, FindingError
-from ansible_collections.infera.baremetal.plugins.module_utils.interfaces import HeldAddress, Interface, layers
+from ansible_collections.infera.baremetal.plugins.module_utils.interfaces import (
+    HeldAddress,
+    Interface,
+    layers,
+    read_interfaces,
+)
 from ansible_collections.infera.baremetal.plugins.module_utils.routes import Query, Route, lookup
 from ansible_collections.infera.baremetal.plugins.module_utils.sysfs import natural_key
 
 Lookup = Callable[[Sequence[Query]], List[Route]]
 
+DEFAULTS: Dict[str, Any] = {
+    "family": "ipv4",
+    "interface": "",
+    "address": "",
+    "prefer_cidrs": [],
+    "exclude_cidrs": [],
+    "allow_public": False,
+    "allow_cgnat": False,
+    "peers": [],
+}
 _VERSIONS = {"ipv4": 4, "ipv6": 6}
 # A NIC in another form; and what shares a NIC with pods or machines, which may be meant and is taken only when named.
 _STACKED = {"bond", "team", "vlan"}
@@ -183,6 +198,14 @@ class Decision:
     def refusals(self) -> List[str]:
         """One line for each candidate that was refused."""
         return [f"{one}: {one.refusal.reason}, {one.refusal.detail}" for one in self.candidates if one.refusal]
+
+
+def decide(sysfs_root: str, options: Mapping[str, Any]) -> Decision:
+    """The decision of this host; never raises, what is wrong is among its findings. C(options): the module's, in part."""
+    try:
+        return choose(read_interfaces(sysfs_root), Wishes.parse({**DEFAULTS, **options}))
+    except FindingError as error:
+        return Decision(findings=tuple(error.findings))
 
 
 def choose(interfaces: Dict[str, Interface], wishes: Wishes, routes: Lookup = lookup) -> Decision:

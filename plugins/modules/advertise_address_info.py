@@ -150,9 +150,8 @@ findings:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.infera.baremetal.plugins.module_utils.advertise import Decision, Wishes, choose
-from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError, summary
-from ansible_collections.infera.baremetal.plugins.module_utils.interfaces import read_interfaces
+from ansible_collections.infera.baremetal.plugins.module_utils.advertise import decide
+from ansible_collections.infera.baremetal.plugins.module_utils.findings import summary
 
 
 def main() -> None:
@@ -170,10 +169,7 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    try:
-        decision = choose(read_interfaces(module.params["sysfs_root"]), Wishes.parse(module.params))
-    except FindingError as error:
-        decision = Decision(findings=tuple(error.findings))
+    decision = decide(module.params["sysfs_root"], module.params)
     result = decision.to_dict()
     if decision.chosen is None:
         module.fail_json(msg="\n".join([summary(result["findings"]), *decision.refusals()]), **result)
