@@ -25,6 +25,10 @@ options:
     description: The inventory's C(hostvars).
     type: dict
     required: true
+  record:
+    description: The cluster record, for what the inventory leaves to earlier stages. See P(infera.baremetal.record#filter).
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
@@ -43,11 +47,14 @@ from typing import Any, Mapping
 
 
 def serving_deployment(
-    settings: Mapping[str, Any], groups: Mapping[str, list[str]], hostvars: Mapping[str, Any]
+    settings: Mapping[str, Any],
+    groups: Mapping[str, list[str]],
+    hostvars: Mapping[str, Any],
+    record: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.deployment import from_inventory
 
-    return from_inventory(settings, groups, hostvars)
+    return from_inventory(settings, groups, hostvars, record)
 
 
 class FilterModule:

@@ -10,7 +10,7 @@ import fcntl
 import json
 import os
 import tempfile
-from typing import Any
+from typing import Any, Mapping
 
 
 class RecordError(Exception):
@@ -27,7 +27,7 @@ def write_stage(path: str, stage: str, result: dict[str, Any]) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         with open(f"{path}.lock", "w", opener=_private, encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            record = _read(path)
+            record = read(path)
             now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
             record[stage] = {"at": now, **result}
             _replace(path, json.dumps(record, indent=2, sort_keys=True) + "\n")
@@ -41,7 +41,15 @@ def _private(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600)
 
 
-def _read(path: str) -> dict[str, Any]:
+def address_of(host: str, variables: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    """The address that a host advertises: the inventory's or this run's, else the one that it had when it joined; empty if none is known."""
+    node = variables.get("k3s_node_name") or host
+    known = (record.get(f"k3s/{node}") or {}).get("node") or {}
+    return str(variables.get("cluster_address") or known.get("address") or "")
+
+
+def read(path: str) -> dict[str, Any]:
+    """All stages of a record; empty where there is none yet. Raises RecordError."""
     try:
         with open(path, encoding="utf-8") as handle:
             record = json.load(handle)

@@ -190,9 +190,9 @@ def write_plan(facts: dict[str, Any], hosts: dict[str, dict[str, Any]]) -> Path:
     variables = {
         "SERVER": server,
         "AGENT": agent,
-        "SERVER_ADDRESS": values["cluster_address"],
-        "AGENT_ADDRESS": hosts[agent]["cluster_address"],
-        "INTERFACE": values["cluster_interface"],
+        "SERVER_ADDRESS": values["ansible_host"],
+        "AGENT_ADDRESS": hosts[agent]["ansible_host"],
+        "INTERFACE": facts["cluster_interface"],
         "DATA_DIR": values["k3s_data_dir"],
         "K3S": f"{values['lab_k3s']['directory']}/k3s",
         "AIRGAP": f"{values['lab_k3s']['directory']}/{values['lab_k3s']['airgap']}",

@@ -21,6 +21,7 @@ from typing import Any, Iterable, Mapping
 import yaml
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding, FindingError
 from ansible_collections.infera.baremetal.plugins.module_utils.image_reference import parse as parse_image
+from ansible_collections.infera.baremetal.plugins.plugin_utils.record import address_of
 from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.engines import ENGINES, Engine
 from ansible_collections.infera.baremetal.plugins.plugin_utils.serving.recipe import (
     IMAGE_KEYS,
@@ -133,33 +134,40 @@ class Deployment:
 
 
 def from_inventory(
-    settings: Mapping[str, Any], groups: Mapping[str, list[str]], hostvars: Mapping[str, Any]
+    settings: Mapping[str, Any],
+    groups: Mapping[str, list[str]],
+    hostvars: Mapping[str, Any],
+    record: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The deployment's dictionary from the role's settings and the inventory's groups.
 
-    The router's node is the first host of C(router), else the first server.
+    The router's node is the first host of C(router), else the first server. What the inventory leaves to earlier stages (addresses, the
+    staged library) comes from this run or from the cluster record.
     """
+
+    def place(host: str, *keys: str) -> dict[str, str]:
+        return _place(host, hostvars.get(host, {}), record or {}, keys)
+
     routers = list(groups.get("router") or groups.get("k3s_server") or [])[:1]
     deployment: dict[str, Any] = dict(settings)
-    deployment["router"] = (
-        _place(routers[0], hostvars, ("node", "model_dir")) if routers else {"node": "", "model_dir": ""}
-    )
+    deployment["router"] = place(routers[0], "node", "model_dir") if routers else {"node": "", "model_dir": ""}
     for role in WORKER_ROLES:
-        deployment[role] = [
-            _place(host, hostvars, ("node", "address", "model_dir", "libionic")) for host in groups.get(role, [])
-        ]
-    deployment["nodes"] = [_place(host, hostvars, ("node",))["node"] for host in groups.get("k3s_cluster", [])]
+        deployment[role] = [place(host, "node", "address", "model_dir", "libionic") for host in groups.get(role, [])]
+    deployment["nodes"] = [place(host, "node")["node"] for host in groups.get("k3s_cluster", [])]
     deployment["groups"] = sorted(groups)
     return deployment
 
 
-def _place(host: str, hostvars: Mapping[str, Any], keys: Iterable[str]) -> dict[str, str]:
-    variables = hostvars.get(host, {})
+def _place(host: str, variables: Mapping[str, Any], record: Mapping[str, Any], keys: Iterable[str]) -> dict[str, str]:
+    node = variables.get("k3s_node_name") or host
+
     place = {
-        "node": lambda: variables.get("k3s_node_name") or host,
-        "address": lambda: variables.get("cluster_address") or "",
+        "node": lambda: node,
+        "address": lambda: address_of(host, variables, record),
         "model_dir": lambda: variables.get("serving_model_dir") or "",
-        "libionic": lambda: variables.get("serving_libionic_path") or "",
+        "libionic": lambda: (
+            variables.get("serving_libionic_path") or (record.get(f"libionic/{node}") or {}).get("staged") or ""
+        ),
     }
     return {key: str(place[key]()) for key in keys}
 

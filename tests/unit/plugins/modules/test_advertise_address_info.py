@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible_collections.infera.baremetal.plugins.module_utils import advertise
 from ansible_collections.infera.baremetal.plugins.module_utils.interfaces import read_interfaces
 from ansible_collections.infera.baremetal.plugins.modules import advertise_address_info as module
 from ansible_collections.infera.baremetal.tests.unit.plugins.module_utils import interface_layouts as layouts
@@ -36,7 +37,7 @@ def run(name: str, root: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) 
     tree = layouts.lay_out(layout, root)
     StandIn.params = {**layouts.OPTIONS, **layout["options"], "sysfs_root": str(tree), **options}
     monkeypatch.setattr(module, "AnsibleModule", StandIn)
-    monkeypatch.setattr(module, "read_interfaces", lambda path: read_interfaces(path, layouts.run(layout)))
+    monkeypatch.setattr(advertise, "read_interfaces", lambda path: read_interfaces(path, layouts.run(layout)))
     with pytest.raises(Ended) as ended:
         module.main()
     return ended.value.args[0]
