@@ -21,6 +21,9 @@ from ansible_collections.infera.baremetal.plugins.module_utils.sysfs import natu
 _SENDING = frozenset({"routable", "no_reply", "mtu_too_small"})
 _NAMED = 8  # So many pairs, hosts or commands stand in one finding; the record has them all.
 
+_RUN = ("ip ", "sysctl ")
+_COMMANDS = (*_RUN, "on ")
+
 _FIXES = {
     "source_missing": "bring the rail up and give it its address (ip address show)",
     "no_reply": "look at the switch ports and routes between them, and at filters on both hosts (nft list ruleset)",
@@ -313,28 +316,35 @@ def _of_causes(known: Seen, pairs: Sequence[Pair]) -> Iterator[Finding]:
     for key, causes in groups.items():
         host, verdict, peer = key
         first = causes[min(causes)]
-        message, fix = _split(first)
+        message = _split(first)[0]
         names = ", ".join(known.rails[host][index].name for index in sorted(causes)[:_NAMED])
         more = f" (and {len(causes) - 1} more of its rails: {names})" if len(causes) > 1 else ""
-        fixes = dict.fromkeys([fix, *(_split(causes[index])[1] for index in sorted(causes)[:_NAMED])])
+        fixes = dict.fromkeys(_split(causes[index])[1] for index in sorted(causes)[:_NAMED])
         to = f" to {peer}" if peer else f" to {_some(sorted(peers[key], key=natural_key))}"
         yield Finding(
             f"rail_{verdict}",
             "error" if key in stopping else "warning",
             f"{known.rails[host][min(causes)].name}{to}: {message}{more}",
-            "; ".join(fixes),
+            _joined(fixes, host),
             host,
         )
 
 
 def _split(cause: Cause) -> Tuple[str, str]:
-    """What the probe says, and the commands at its end where there are some."""
+    """What the probe says, and the command at its end where there is one."""
     message, _colon, command = cause.reason.rpartition(": ")
-    if message and command.startswith(("ip ", "on ", "sysctl ")):
-        return message, f"`{command}` on {cause.host}" if command.startswith(("ip ", "sysctl ")) else command
+    if message and command.startswith(_COMMANDS):
+        return message, command
     return cause.reason, _FIXES.get(
         cause.verdict, "look at the routes of this rail (ip -6 rule; ip -6 route show table all)"
     )
+
+
+def _joined(fixes: Iterable[str], host: str) -> str:
+    commands = [fix for fix in fixes if fix.startswith(_RUN)]
+    words = [fix for fix in fixes if not fix.startswith(_RUN)]
+    run = [f"on {host}: " + "; ".join(f"`{command}`" for command in commands)] if commands else []
+    return "; ".join([*run, *words])
 
 
 def _cabling(known: Seen, pairs: Sequence[Pair]) -> Iterator[Finding]:

@@ -87,7 +87,7 @@ def test_a_missing_route_at_one_end_is_that_ends_and_the_silence_of_the_other_is
     assert (one(merged)["verdict"], one(merged)["fit"]) == ("partial", False)
     assert told(merged) == [("rail_no_route", "error", "b"), ("rails_pair_unfit", "error", "fabric")]
     assert merged["findings"][0]["message"] == "rail1 to a: no way from x to y (unreachable)"
-    assert merged["findings"][0]["fix"] == "`ip -6 route replace default via G dev rail1 table 101` on b"
+    assert merged["findings"][0]["fix"] == "on b: `ip -6 route replace default via G dev rail1 table 101`"
     assert one(merged)["rails"][1]["reason"].startswith("b: no way")
 
 
