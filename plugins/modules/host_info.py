@@ -58,7 +58,7 @@ options:
     type: dict
     default: {}
   sysfs_root:
-    description: Where sysfs is mounted, for interfaces.
+    description: Where sysfs is mounted, for interfaces, RDMA devices and GPUs.
     type: path
     default: /sys
 """
@@ -176,11 +176,21 @@ host:
     advertise:
       description: What M(infera.baremetal.advertise_address_info) returns.
       type: dict
+    hardware:
+      description:
+        - C(gpus) (C(node) of KFD and C(gfx); null without KFD), C(rdma_devices), their PCI C(vendors) and C(firmware), versions of loaded
+          C(modules) (V(in-tree) where a module has none), C(driver_files) of libionic.
+        - C(kernel_config) (whether the kernel has each option; null where that is not readable), C(iommu) (C(groups), C(types) of their
+          domains, C(cmdline)), C(memlock) (what k3s's unit, else systemd's default, allows), and listings of C(nicctl) (C(qos), C(dcqcn))
+          without what is each card's own.
+        - Sources are KFD's topology, sysfs, /proc/cmdline, the kernel's configuration, systemd and nicctl.
+      type: dict
 """
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.infera.baremetal.plugins.module_utils.advertise import decide
-from ansible_collections.infera.baremetal.plugins.module_utils.host import Wanted, read_host
+from ansible_collections.infera.baremetal.plugins.module_utils.hardware import read_hardware
+from ansible_collections.infera.baremetal.plugins.module_utils.host import Wanted, read_host, run_command
 
 
 def main() -> None:
@@ -207,7 +217,13 @@ def main() -> None:
     named = {key: declared.get(key) or "" for key in ("address", "interface")}
     advertise = decide(options["sysfs_root"], {**options["advertise"], **named}).to_dict()
     chosen = {key: advertise[key] or text for key, text in named.items()}
-    module.exit_json(changed=False, host=dict(read_host(wanted), declared={**declared, **chosen}, advertise=advertise))
+    host = dict(
+        read_host(wanted),
+        declared={**declared, **chosen},
+        advertise=advertise,
+        hardware=read_hardware(options["sysfs_root"], run_command),
+    )
+    module.exit_json(changed=False, host=host)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import Any, Iterable, Mapping
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding
 from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.cluster import CLUSTER_CHECKS
 from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.existing import EXISTING_CHECKS
+from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.hardware import HARDWARE_CHECKS
 from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.network import NETWORK_CHECKS
 from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.settings import Facts, Settings
 from ansible_collections.infera.baremetal.plugins.plugin_utils.preflight.storage import STORAGE_CHECKS
@@ -20,7 +21,7 @@ HOST_CHECKS = SYSTEM_CHECKS + STORAGE_CHECKS + NETWORK_CHECKS + EXISTING_CHECKS
 
 def judge(hosts: Mapping[str, Facts], settings: Settings) -> list[Finding]:
     """All findings of all hosts: those of the cluster as a whole first, then host by host in the inventory's order."""
-    findings = [finding for check in CLUSTER_CHECKS for finding in check(hosts, settings)]
+    findings = [finding for check in CLUSTER_CHECKS + HARDWARE_CHECKS for finding in check(hosts, settings)]
     for host, facts in hosts.items():
         findings += [finding for check in HOST_CHECKS for finding in check(host, facts, settings)]
     return findings

@@ -222,7 +222,9 @@ def test_every_code_that_can_be_given_is_listed_and_explained() -> None:
     room = Path(words.__file__).parent
     domain = [room.parents[1] / "module_utils" / name for name in ("advertise.py", "interfaces.py")]
     files = [*room.glob("*.py"), *domain]
-    used = {code for file in files for code in re.findall(r'Finding\(\s*"([a-z0-9_]+)"', file.read_text())}
+    used = {
+        code for file in files for code in re.findall(r'(?:Finding|_differing)\(\s*"([a-z0-9_]+)"', file.read_text())
+    }
     readme = (room.parents[2] / "roles/preflight/README.md").read_text()
 
     assert used == set(words.CODES)
