@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 import pytest
+from ansible_collections.infera.baremetal.plugins.module_utils.fabric import merge
 from ansible_collections.infera.baremetal.tests.lab.infera_lab.build import ensure
 from ansible_collections.infera.baremetal.tests.lab.infera_lab.shell import LabError
 from ansible_collections.infera.baremetal.tests.softroce import machine
@@ -36,6 +37,12 @@ def verdicts(scene: Scenes, host: str) -> dict[int, str]:
 
 def reason(scene: Scenes, host: str, rail: int) -> str:
     return next(probe["reason"] for probe in scene["hosts"][host]["probes"] if probe["rail"] == rail)
+
+
+def rails_of_the_pair(scene: Scenes) -> tuple[str, bool, dict[int, bool]]:
+    """What fabric makes of both ends: the pair's verdict, whether it is fit, and which rails are good."""
+    (pair,) = merge(scene["hosts"], pairs_needed=[("h1", "h2")])["pairs"]
+    return pair["verdict"], pair["fit"], {link["a_rail"]: link["ok"] for link in pair["rails"]}
 
 
 def codes(rail: Scenes) -> list[str]:
@@ -85,6 +92,7 @@ def test_what_is_called_routable_carries_rdma_over_its_own_rail(scenes: Scenes) 
 
     assert verdicts(scene, "h1") == verdicts(scene, "h2") == {0: "routable", 1: "routable"}
     assert [probe["jumbo"]["received"] for host in ("h1", "h2") for probe in scene["hosts"][host]["probes"]] == [1] * 4
+    assert rails_of_the_pair(scene) == ("full", True, {0: True, 1: True})
     assert [exchange["status"] for exchange in scene["pingpong"]] == [0, 0]
     assert [carried(exchange) for exchange in scene["pingpong"]] == [
         {"h1r0": True, "h2r0": True, "h1r1": False, "h2r1": False},
@@ -102,6 +110,7 @@ def test_an_exchange_that_succeeds_over_the_wrong_rail_is_not_called_proven(scen
 
     assert verdicts(scene, "h1") == {0: "routable", 1: "wrong_device"}
     assert "ip -6 rule add from fd00:a:1:1::/64 table 101" in reason(scene, "h1", 1)
+    assert rails_of_the_pair(scene) == ("partial", False, {0: True, 1: False})
 
 
 def test_a_table_without_its_route_is_named_before_the_queue_pair_fails(scenes: Scenes) -> None:
