@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+from ansible_collections.infera.baremetal.plugins.plugin_utils.elf import HAS_ELFTOOLS
+from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import report
 
 
 class ActionModule(ActionBase):
@@ -24,9 +26,7 @@ class ActionModule(ActionBase):
             context.no_log = was
         if told.get("failed") or told.get("unreachable"):
             return {**result, **told}
-        try:
-            from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import report
-        except ImportError:
+        if not HAS_ELFTOOLS:
             msg = "The Python library pyelftools is missing on the controller. Fix: pip install -r requirements.txt"
             return {**result, "failed": True, "msg": msg}
         return {**result, "changed": False, **report(told["host"], str(self._task.args.get("driver") or "ionic"))}

@@ -16,10 +16,16 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Iterator
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
-from elftools.elf.relocation import RelocationSection, RelrRelocationSection
+try:
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+    from elftools.elf.gnuversions import GNUVerDefSection, GNUVerNeedSection
+    from elftools.elf.relocation import RelocationSection, RelrRelocationSection
+except ImportError:  # The action says so before anything is read.
+    HAS_ELFTOOLS = False
+    ELFError = ValueError
+else:
+    HAS_ELFTOOLS = True
 
 # R_<machine>_RELATIVE: the addend is the address that is stored.
 _RELATIVE = {"EM_X86_64": 8, "EM_AARCH64": 1027}
