@@ -8,12 +8,15 @@ local and its transfer code, so callers list afterwards and tag what is missing.
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Protocol
 
@@ -30,6 +33,9 @@ SEARCH_PATH = os.pathsep.join(
 )
 #: Seconds for everything but an import; ctr itself gives up on a dead socket after 10.
 PATIENCE = 120
+#: Seconds for one blob of an image's content, and how much of it is read at once.
+STREAM_PATIENCE = 3600
+STREAM_BYTES = 1 << 18
 
 _UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "TiB": 1024**4}
 _LISTED = re.compile(
@@ -75,6 +81,8 @@ class Completed:
     stderr: str = ""
 
 
+#: Opens what a command prints, in pieces.
+Streamer = Callable[[Sequence[str]], "contextlib.AbstractContextManager[Iterator[bytes]]"]
 #: Writes the import's tar; what it raises ends the import.
 Feed = Callable[[BinaryIO], None]
 
@@ -102,6 +110,32 @@ def run(command: Sequence[str], feed: Feed | None = None) -> Completed:
         return Completed(process.returncode, "", _text(output.read()))
 
 
+@contextlib.contextmanager
+def stream(command: Sequence[str]) -> Iterator[Iterator[bytes]]:
+    """Runs C(command) and gives what it prints, in pieces. Raises OSError where it fails, or has not ended after STREAM_PATIENCE."""
+    program = shutil.which(command[0], path=SEARCH_PATH)
+    if program is None:
+        raise FileNotFoundError(command[0])
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen(
+            [program, *command[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said
+        )
+        clock = threading.Timer(STREAM_PATIENCE, process.kill)
+        clock.start()
+        try:
+            pieces = iter(lambda: process.stdout.read(STREAM_BYTES), b"")
+            yield pieces
+            collections.deque(pieces, maxlen=0)  # what was not wanted
+            if process.wait():
+                said.seek(0)
+                raise OSError(_last_words(Completed(process.returncode, "", _text(said.read()))))
+        finally:
+            clock.cancel()
+            process.kill()
+            process.stdout.close()
+            process.wait()
+
+
 def _feed(process: subprocess.Popen[bytes], feed: Feed) -> None:
     """Writes to the command and closes its input; on an error too, so that ctr sees the end and gives up its lease."""
     try:
@@ -120,12 +154,20 @@ def _feed(process: subprocess.Popen[bytes], feed: Feed) -> None:
 class Containerd:
     """The image store of one containerd namespace."""
 
-    def __init__(self, ctr: Sequence[str], namespace: str = "k8s.io", where: str = "", runner: Runner = run) -> None:
+    def __init__(
+        self,
+        ctr: Sequence[str],
+        namespace: str = "k8s.io",
+        where: str = "",
+        runner: Runner = run,
+        streamer: Streamer = stream,
+    ) -> None:
         """C(ctr) is the command with its leading arguments (C(["k3s", "ctr"])); C(where) names the host in findings."""
         self._ctr = list(ctr)
         self._namespace = namespace
         self._where = where
         self._runner = runner
+        self._streamer = streamer
 
     def images(self) -> list[StoredImage]:
         """Every name in the namespace. Raises FindingError when containerd cannot be asked."""
@@ -153,6 +195,10 @@ class Containerd:
     def label(self, name: str, labels: Mapping[str, str]) -> None:
         """Sets labels; an empty value removes one."""
         self._call("images", "label", name, *(f"{key}={value}" for key, value in labels.items()))
+
+    def content(self, digest: str) -> contextlib.AbstractContextManager[Iterator[bytes]]:
+        """A blob, as it is stored, in pieces. Raises OSError where the store does not have it, or cannot be asked."""
+        return self._streamer([*self._ctr, "--namespace", self._namespace, "content", "get", digest])
 
     def remove(self, names: Sequence[str]) -> None:
         """Removes names; content that has none left is released before this returns."""

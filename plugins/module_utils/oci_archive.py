@@ -129,6 +129,10 @@ class OciArchive:
         for blob in image.blobs:
             self._verify_blob(blob, sink)
 
+    def pieces(self, blob: Descriptor) -> Iterator[bytes]:
+        """A blob of C(image), as it is stored and not checked. Raises FindingError."""
+        return self._chunks(self._members[blob.member])
+
     # -- opening ------------------------------------------------------------------------------------------------
 
     def _open(self) -> BinaryIO:

@@ -10,7 +10,7 @@ library's (rdma-core, libibverbs/init.c). Numbers are compared as each side repo
 from __future__ import annotations
 
 import base64
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any, Iterable, Iterator, Mapping
 
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import Finding
@@ -189,3 +189,146 @@ def loading(
             f"{own} looks for lib{provider.driver_name}-rdmav{loader.suffix}.so, and there is {there}",
             fix,
         )
+
+
+#: Which library a worker uses: its image's own, the host's, which is mounted; empty where there is nothing to decide by.
+IMAGE, HOST, NEITHER, UNDECIDED = "image", "host", "neither", ""
+#: Where the start-up of a container copies the mounted library to, with links followed.
+_INJECTED = "/usr/lib/x86_64-linux-gnu/lib{driver}.so.1"
+#: What says that host's own tools find no devices, which is no matter to a container that brings, or gets, what it needs.
+_OF_LOADING = {"verbs_private_abi", "verbs_suffix", "verbs_architecture"}
+_OF_LIBRARY = _OF_LOADING | {"verbs_abi_mismatch", "verbs_library_unreadable"}
+
+
+def image_report(told: Mapping[str, Any]) -> dict[str, Any]:
+    """The C(image) of image_libraries_info, from what was found (see module_utils/image_libraries.py): the files read, their content dropped."""
+    driver = told["driver"]
+    return {
+        **told,
+        "libibverbs": _judged(told["libibverbs"]),
+        "providers": [_judged(library, driver) for library in told["providers"]],
+    }
+
+
+def _judged(library: Mapping[str, Any] | None, driver: str = "") -> dict[str, Any] | None:
+    shown, _file, problem = read(library, driver)
+    return {**(shown or {}), "error": problem} if problem else shown
+
+
+def image_verdict(verbs: Mapping[str, Any], image: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Which provider a worker of that image uses on that host: C(use), and C(findings) in place of the host's.
+
+    C(verbs) is what C(report) gives, C(image) what C(image_report) gives; None where the image could not be looked at.
+    """
+    kernel, findings = verbs["kernel"], list(verbs["findings"])
+    if image is None or not kernel["devices"]:
+        return {"use": HOST if verbs["compatible"] else UNDECIDED, "findings": findings}
+    if image["libibverbs"] is None:
+        findings.append(_no_libibverbs(image).to_dict())
+        return {"use": HOST if verbs["compatible"] else UNDECIDED, "findings": findings}
+    own, host = list(_why_not_own(kernel, image)), list(_why_not_host(verbs, image))
+    if not own:
+        return {"use": IMAGE, "findings": [_lesser(finding, _OF_LIBRARY) for finding in findings]}
+    if not host:
+        return {"use": HOST, "findings": [_lesser(finding, _OF_LOADING) for finding in findings]}
+    return {"use": NEITHER, "findings": [*findings, _neither(image, own, host).to_dict()]}
+
+
+def _why_not_own(kernel: Mapping[str, Any], image: Mapping[str, Any]) -> Iterator[str]:
+    """What keeps the image's libibverbs from its own provider, or that from the kernel."""
+    loader, driver = image["libibverbs"], image["driver"]
+    if "error" in loader:
+        yield f"{loader['path']} {loader['error']}"
+        return
+    library = _looked_for(image)
+    if library is None:
+        yield f"its libibverbs looks for {_name(image)}, which it does not have"
+    elif "error" in library:
+        yield f"{library['path']} {library['error']}"
+    else:
+        provider = _known(Provider, library)
+        yield from _strange(kernel, provider, library["path"])
+        yield from (finding.message for finding in loading(provider, _known(Libibverbs, loader), library, loader, None))
+    if not image["driver_files"]:
+        yield f"no file in /etc/libibverbs.d has a line 'driver {driver}'"
+
+
+def _why_not_host(verbs: Mapping[str, Any], image: Mapping[str, Any]) -> Iterator[str]:
+    """What keeps the image's libibverbs from the host's provider, put over its own, or that from the kernel."""
+    loader, driver, library = image["libibverbs"], image["driver"], verbs["provider"]
+    if library is None or "min_abi" not in library:
+        yield "there is none that can be read"
+        return
+    provider = _known(Provider, library)
+    yield from _strange(verbs["kernel"], provider, library["path"])
+    if "error" in loader:
+        return
+    yield from (finding.message for finding in loading(provider, _known(Libibverbs, loader), library, loader, None))
+    if image["glibc"] and _version(provider.glibc_required) > _version(image["glibc"]):
+        yield f"{library['path']} needs glibc {provider.glibc_required}, the image has {image['glibc']}"
+    place = _INJECTED.format(driver=driver)
+    target = next((each for each in image["providers"] if each["path"] == place), None)
+    link = _looked_for(image)
+    if target is None:
+        yield f"the image has no {place}, over which its start-up copies the mounted library"
+    elif link is None or link["real_path"] != target["real_path"]:
+        yield f"the image's libibverbs loads {_name(image)}, which is not a link to the {place} that is replaced"
+    if not image["driver_files"]:
+        yield f"no file in the image's /etc/libibverbs.d has a line 'driver {driver}'"
+
+
+def _strange(kernel: Mapping[str, Any], provider: Provider, path: str) -> Iterator[str]:
+    for abi in sorted({device["abi"] for device in kernel["devices"]} - {None}):
+        if not speaks(provider, abi):
+            yield f"the kernel's {provider.driver_name} driver speaks ABI {abi}, {path} speaks {span(provider)}"
+
+
+def _name(image: Mapping[str, Any]) -> str:
+    suffix = image["libibverbs"].get("suffix") or "NN"
+    return f"lib{image['driver']}-rdmav{suffix}.so"
+
+
+def _looked_for(image: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The provider that the image's libibverbs loads."""
+    name = _name(image)
+    return next((library for library in image["providers"] if library["path"].endswith(f"/libibverbs/{name}")), None)
+
+
+def _known(kind: type, library: Mapping[str, Any]) -> Any:
+    values = {field.name: library[field.name] for field in fields(kind)}
+    return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())
+
+
+def _lesser(finding: Mapping[str, Any], codes: Iterable[str]) -> dict[str, Any]:
+    """An error that only the host's own tools meet is a warning."""
+    if finding["severity"] != "error" or finding["code"] not in set(codes):
+        return dict(finding)
+    return {**finding, "severity": "warning", "message": f"on the host itself, not in a worker: {finding['message']}"}
+
+
+def _no_libibverbs(image: Mapping[str, Any]) -> Finding:
+    return Finding(
+        "image_libibverbs_missing",
+        "warning",
+        "the engine's image has no libibverbs where Debian, EL and SUSE have it, so what fits it cannot be told",
+        "use an image with libibverbs (Debian: libibverbs1, ibverbs-providers) if KV cache is to move over RDMA",
+        image["digest"],
+    )
+
+
+def _neither(image: Mapping[str, Any], own: Iterable[str], host: Iterable[str]) -> Finding:
+    loader, driver = image["libibverbs"], image["driver"]
+    needs = ", ".join([*loader.get("private_abis", [])[-1:], *([f"glibc {image['glibc']}"] if image["glibc"] else [])])
+    built = f", built for the image's libibverbs ({needs})" if needs else ""
+    return Finding(
+        "image_provider_unfit",
+        "error",
+        f"no {driver} library serves the engine's image here. Its own: {'; '.join(own)}. The host's: {'; '.join(host)}",
+        f"on the host, install {_INSTALL.get(driver, f'the provider of {driver}')}{built}; or take an image whose own library fits the kernel",
+        image["digest"],
+        why="the engine would say 'No RDMA devices found'",
+    )
