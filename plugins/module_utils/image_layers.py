@@ -219,7 +219,11 @@ def _parts(path: str) -> List[str]:
 def _unpacked(blob: Iterable[bytes], where: str) -> Iterator[BinaryIO]:
     """The tar in a blob, by how it begins: media types are not always true."""
     pieces = iter(blob)
-    head = next(pieces, b"")
+    head = b""
+    for piece in pieces:
+        head += piece
+        if len(head) >= 4:
+            break
     whole = itertools.chain([head], pieces)
     if head.startswith(b"\x1f\x8b"):
         with gzip.GzipFile(fileobj=_Pieces(whole)) as stream:  # type: ignore[call-overload]
