@@ -123,7 +123,7 @@ def stream(command: Sequence[str]) -> Iterator[Iterator[bytes]]:
         clock = threading.Timer(STREAM_PATIENCE, process.kill)
         clock.start()
         try:
-            pieces = iter(lambda: process.stdout.read(STREAM_BYTES), b"")
+            pieces = iter(lambda: process.stdout.read1(STREAM_BYTES), b"")
             yield pieces
             collections.deque(pieces, maxlen=0)  # what was not wanted
             if process.wait():

@@ -262,6 +262,7 @@ def _why_not_host(verbs: Mapping[str, Any], image: Mapping[str, Any]) -> Iterato
     provider = _known(Provider, library)
     yield from _strange(verbs["kernel"], provider, library["path"])
     if "error" in loader:
+        yield f"the image's {loader['path']} {loader['error']}"
         return
     yield from (finding.message for finding in loading(provider, _known(Libibverbs, loader), library, loader, None))
     if image["glibc"] and _version(provider.glibc_required) > _version(image["glibc"]):
@@ -289,9 +290,9 @@ def _name(image: Mapping[str, Any]) -> str:
 
 
 def _looked_for(image: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The provider that the image's libibverbs loads."""
-    name = _name(image)
-    return next((library for library in image["providers"] if library["path"].endswith(f"/libibverbs/{name}")), None)
+    """The provider that the image's libibverbs loads; any of its names where libibverbs does not tell the one it looks for."""
+    name = _name(image) if image["libibverbs"].get("suffix") else ""
+    return next((library for library in image["providers"] if f"/libibverbs/{name}" in library["path"]), None)
 
 
 def _known(kind: type, library: Mapping[str, Any]) -> Any:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from ansible_collections.infera.baremetal.plugins.module_utils.containerd import Completed, Containerd, run
+from ansible_collections.infera.baremetal.plugins.module_utils import containerd as edge
+from ansible_collections.infera.baremetal.plugins.module_utils.containerd import Completed, Containerd, run, stream
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import FindingError
 
 DIGEST = "sha256:f09a3ccdf49198d46da60efe9cfb7e60594419dda9a63ccfd4afce75ac48384f"
@@ -197,3 +198,48 @@ def test_the_feeds_error_comes_out_after_the_program_has_seen_the_end(tmp_path):
 def test_a_program_that_is_not_there_is_told_by_name():
     with pytest.raises(FileNotFoundError, match="no-such-ctr"):
         run(["no-such-ctr", "images", "list"])
+
+
+# -- what a program prints, in pieces -------------------------------------------------------------------------------
+
+
+def test_a_long_output_comes_in_pieces_and_need_not_be_read_to_its_end():
+    with stream(["sh", "-c", "head -c 1000000 /dev/zero"]) as pieces:
+        first = next(pieces)
+
+    assert 0 < len(first) <= 1 << 18
+
+
+def test_a_program_that_fails_after_some_output_is_told_by_its_last_words():
+    with (
+        pytest.raises(OSError, match="ctr: content digest sha256:1: not found"),
+        stream(["sh", "-c", "echo half; echo 'ctr: content digest sha256:1: not found' >&2; exit 1"]) as pieces,
+    ):
+        assert b"".join(pieces) == b"half\n"
+
+
+def test_the_readers_own_error_ends_the_program(tmp_path):
+    with pytest.raises(ValueError, match="bad layer"), stream(["sh", "-c", "echo x; exec sleep 60"]) as pieces:
+        next(pieces)
+        raise ValueError("bad layer")
+
+
+def test_a_program_that_prints_for_ever_is_ended_in_time(monkeypatch):
+    monkeypatch.setattr(edge, "STREAM_PATIENCE", 0.2)
+
+    with pytest.raises(OSError), stream(["sh", "-c", "exec sleep 60"]) as pieces:
+        assert list(pieces) == []
+
+
+def test_streaming_a_program_that_is_not_there():
+    with pytest.raises(FileNotFoundError, match="no-such-ctr"), stream(["no-such-ctr"]):
+        pass
+
+
+def test_content_is_asked_for_in_the_namespace(tmp_path):
+    ctr = tmp_path / "ctr"
+    ctr.write_text('#!/bin/sh\necho "$@"\n')
+    ctr.chmod(0o755)
+
+    with Containerd([str(ctr), "--address", "x"], "other").content(DIGEST) as pieces:
+        assert b"".join(pieces).decode().split() == ["--address", "x", "--namespace", "other", "content", "get", DIGEST]

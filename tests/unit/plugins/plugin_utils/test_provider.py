@@ -6,13 +6,18 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
 import pytest
 
 pytest.importorskip("elftools")
 
-from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import report
+from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import (
+    image_report,
+    image_verdict,
+    report,
+)
 from ansible_collections.infera.baremetal.tests.unit.plugins.plugin_utils.tiny_elf import Tiny, libibverbs
 
 PROVIDER, LIBIBVERBS = Tiny().build(), libibverbs()
@@ -100,3 +105,142 @@ def test_what_is_missing_or_does_not_load(told: dict[str, Any], expected: list[t
 
 def test_a_library_that_takes_any_kernel_fits_every_one() -> None:
     assert report(host(abi=9, provider=Tiny(abis=(0, 0x7FFFFFFF)).build()), "ionic")["compatible"]
+
+
+# -- the same in an image -------------------------------------------------------------------------------------------
+
+LINK = "/usr/lib/x86_64-linux-gnu/libibverbs/libionic-rdmav{}.so"
+REAL = "/usr/lib/x86_64-linux-gnu/libionic.so.1.0.54"
+
+
+def image(
+    provider: bytes | None = PROVIDER,
+    verbs: bytes | None = LIBIBVERBS,
+    suffix: str = "34",
+    link: str = REAL,
+    **more: Any,
+) -> dict[str, Any]:
+    """An image as image_libraries_info finds it: the provider under its two names, which are one file unless C(link) is another."""
+    names = [(PATH, REAL), (LINK.format(suffix), link)] if provider is not None else []
+    told = {
+        "digest": "sha256:" + "e" * 64,
+        "driver": "ionic",
+        "libibverbs": sent(verbs, "/usr/lib/libibverbs.so.1") if verbs is not None else None,
+        "providers": [{**sent(provider or b"", path), "real_path": real} for path, real in names],
+        "driver_files": ["/etc/libibverbs.d/ionic.driver"],
+        "glibc": "2.39",
+        **more,
+    }
+    return image_report(told)
+
+
+def verdict(told: dict[str, Any], seen: dict[str, Any] | None) -> tuple[str, list[tuple[str, str]]]:
+    result = image_verdict(report(told, "ionic"), seen)
+    return result["use"], codes(result)
+
+
+OTHER = Tiny(abis=(4, 4)).build()
+NEEDS_65 = Tiny(needs={"libibverbs.so.1": ["IBVERBS_PRIVATE_65"]}).build()
+VERBS_65 = libibverbs("65", "IBVERBS_PRIVATE_65")
+UNFIT = ("image_provider_unfit", "error")
+
+
+def test_an_image_is_told_without_the_files_content() -> None:
+    seen = image()
+
+    assert "content" not in seen["libibverbs"] and "content" not in seen["providers"][0]
+    assert (seen["libibverbs"]["suffix"], seen["providers"][1]["min_abi"]) == ("34", 1)
+    assert image(provider=b"junk")["providers"][0]["error"] == "is no ELF file"
+
+
+@pytest.mark.parametrize(
+    ("told", "seen", "use", "expected"),
+    [
+        # The image brings what fits; what the host has matters to its own tools only.
+        (host(), image(), "image", []),
+        (host(provider=OTHER), image(), "image", [("verbs_abi_mismatch", "warning")]),
+        (host(provider=None), image(), "image", [("verbs_provider_missing", "warning")]),
+        (host(provider=b"junk"), image(), "image", [("verbs_library_unreadable", "warning")]),
+        # The image's own does not fit the kernel, and the host's does.
+        (host(), image(provider=OTHER), "host", []),
+        (host(abi=4, provider=OTHER), image(), "host", []),
+        (host(), image(provider=b"junk"), "host", []),
+        # The host's provider is for the image's libibverbs, not for the host's.
+        (
+            host(provider=NEEDS_65),
+            image(provider=OTHER, verbs=VERBS_65, suffix="65"),
+            "host",
+            [("verbs_private_abi", "warning")],
+        ),
+        # Neither.
+        (host(provider=OTHER), image(provider=OTHER), "neither", [("verbs_abi_mismatch", "error"), UNFIT]),
+        (host(provider=None), image(provider=OTHER), "neither", [("verbs_provider_missing", "warning"), UNFIT]),
+        (host(provider=NEEDS_65, verbs=VERBS_65, suffixes=["65"]), image(provider=OTHER), "neither", [UNFIT]),
+        (host(), image(provider=None), "neither", [UNFIT]),
+        (host(), image(verbs=VERBS_65), "neither", [UNFIT]),
+        (host(), image(provider=OTHER, link="/elsewhere.so"), "neither", [UNFIT]),
+        (host(), image(provider=OTHER, glibc="2.31"), "neither", [UNFIT]),
+        (host(), image(driver_files=[]), "neither", [UNFIT]),
+        (host(), image(verbs=b"junk"), "neither", [UNFIT]),
+        # Nothing to decide, or nothing to decide by.
+        (host(abi=[]), image(provider=OTHER), "", [("verbs_no_devices", "info")]),
+        (host(), None, "host", []),
+        (host(provider=OTHER), None, "", [("verbs_abi_mismatch", "error")]),
+        (host(), image(verbs=None), "host", [("image_libibverbs_missing", "warning")]),
+    ],
+)
+def test_which_library_a_worker_uses(told: Any, seen: Any, use: str, expected: list[tuple[str, str]]) -> None:
+    assert verdict(told, seen) == (use, expected)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "inside", "host_has"),
+    [(1, 4, 4), (4, 1, 1)],
+)
+def test_neither_names_kernel_image_and_host_with_their_numbers(kernel: int, inside: int, host_has: int) -> None:
+    told = host(abi=kernel, provider=sent(Tiny(abis=(host_has, host_has)).build(), "/opt/libionic.so.1"))
+    result = image_verdict(report(told, "ionic"), image(provider=Tiny(abis=(inside, inside)).build()))
+
+    finding = result["findings"][-1]
+    assert finding["message"] == (
+        "no ionic library serves the engine's image here. "
+        f"Its own: the kernel's ionic driver speaks ABI {kernel}, {LINK.format(34)} speaks {inside} to {inside}. "
+        f"The host's: the kernel's ionic driver speaks ABI {kernel}, /opt/libionic.so.1 speaks {host_has} to {host_has}"
+    )
+    assert finding["fix"].startswith("on the host, install AMD's libionic1")
+    assert "(IBVERBS_PRIVATE_34, glibc 2.39)" in finding["fix"]
+
+
+@pytest.mark.parametrize(
+    ("told", "seen", "said"),
+    [
+        (host(), image(provider=None), f"the image has no {PATH}, over which its start-up copies the mounted library"),
+        (host(), image(provider=None), "its libibverbs looks for libionic-rdmav34.so, which it does not have"),
+        (host(), image(provider=OTHER, link="/x.so"), f"is not a link to the {PATH} that is replaced"),
+        (host(), image(provider=OTHER, glibc="2.31"), f"{PATH} needs glibc 2.34, the image has 2.31"),
+        (host(), image(driver_files=[]), "no file in the image's /etc/libibverbs.d has a line 'driver ionic'"),
+        (host(provider=None), image(provider=OTHER), "The host's: there is none that can be read"),
+        (host(), image(provider=b"junk", glibc="2.3"), f"{LINK.format(34)} is no ELF file"),
+        (host(), image(verbs=b"junk", provider=None), "Its own: /usr/lib/libibverbs.so.1 is no ELF file"),
+        (
+            host(),
+            image(verbs=VERBS_65, suffix="65"),
+            f"{PATH} needs IBVERBS_PRIVATE_34, /usr/lib/libibverbs.so.1 has IBVERBS_PRIVATE_65",
+        ),
+    ],
+)
+def test_neither_says_what_is_in_the_way(told: Any, seen: Any, said: str) -> None:
+    assert said in image_verdict(report(told, "ionic"), seen)["findings"][-1]["message"]
+
+
+def test_a_libibverbs_that_does_not_tell_which_name_it_looks_for_loads_the_one_that_is_there() -> None:
+    seen = image()
+    seen["libibverbs"]["suffix"] = ""
+
+    assert verdict(host(), seen) == ("image", [])
+
+
+def test_a_verdict_is_the_same_after_json() -> None:
+    verbs = json.loads(json.dumps(report(host(), "ionic")))
+
+    assert image_verdict(verbs, json.loads(json.dumps(image())))["use"] == "image"
