@@ -19,32 +19,34 @@ options:
     description: What M(infera.baremetal.verbs_abi_info) returned.
     type: dict
     required: true
-  image:
-    description: RV(infera.baremetal.image_libraries_info#module:image), or null where nobody looked.
+  looked:
+    description: What M(infera.baremetal.image_libraries_info) returned. Empty or skipped where nobody asked; that it failed becomes a warning.
     type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
 - name: Which library will the workers use?
   ansible.builtin.debug:
-    msg: "{{ verbs | infera.baremetal.libionic_verdict(engine.image) }}"
+    msg: "{{ verbs | infera.baremetal.libionic_verdict(engine) }}"
 """
 
 RETURN = r"""
 _value:
   description:
     - C(use) - V(image) (its own, no mount is needed), V(host) (mount the host's), V(neither), or empty where there is no device or no way to tell.
-    - C(findings) in place of the host's; those about the image are V(image_provider_unfit) (error) and V(image_libibverbs_missing) (warning).
+    - C(findings) in place of the host's; those about the image are V(image_provider_unfit) (error),
+      V(image_libibverbs_missing) (warning), V(image_libraries_unknown) (info), and what the module failed with (warnings).
   type: dict
 """
 
 from typing import Any, Mapping
 
 
-def libionic_verdict(verbs: Mapping[str, Any], image: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import image_verdict
+def libionic_verdict(verbs: Mapping[str, Any], looked: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import verdict
 
-    return image_verdict(verbs, image)
+    return verdict(verbs, looked or {})
 
 
 class FilterModule:

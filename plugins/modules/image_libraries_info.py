@@ -18,7 +18,7 @@ author:
   - infera.baremetal authors (@infera-project)
 attributes:
   check_mode:
-    description: Reads only.
+    description: Reads only. Nothing is kept in O(cache).
     support: full
   diff_mode:
     description: Returns what changed in state.
@@ -39,6 +39,12 @@ options:
     description: The driver, as its provider registers it.
     type: str
     default: ionic
+  cache:
+    description:
+      - Folder on the controller in which the result is kept, by digest and driver, since the content of a digest never changes. Then an image
+        is read once, however many hosts and runs ask. Empty keeps it for this run only, and so does check mode.
+    type: path
+    default: ""
   namespace:
     description: containerd's namespace.
     type: str
@@ -63,7 +69,7 @@ EXAMPLES = r"""
 
 - name: Which library will its workers use?
   ansible.builtin.debug:
-    msg: "{{ verbs | infera.baremetal.libionic_verdict(engine.image) }}"
+    msg: "{{ verbs | infera.baremetal.libionic_verdict(engine) }}"
 """
 
 RETURN = r"""
@@ -116,6 +122,7 @@ ARGUMENT_SPEC = {
     "name": {"type": "str", "required": True},
     "archive": {"type": "path", "default": ""},
     "driver": {"type": "str", "default": "ionic"},
+    "cache": {"type": "path", "default": ""},
     "namespace": {"type": "str", "default": "k8s.io"},
     "ctr": {"type": "list", "elements": "str", "default": ["k3s", "ctr"]},
 }

@@ -215,6 +215,17 @@ def _judged(library: Mapping[str, Any] | None, driver: str = "") -> dict[str, An
     return {**(shown or {}), "error": problem} if problem else shown
 
 
+def verdict(verbs: Mapping[str, Any], looked: Mapping[str, Any]) -> dict[str, Any]:
+    """C(image_verdict), by what image_libraries_info returned; empty or skipped where nobody asked. That it failed stops nobody."""
+    if looked.get("image") or not verbs["kernel"]["devices"] or not looked or looked.get("skipped"):
+        return image_verdict(verbs, looked.get("image"))
+    judged = image_verdict(verbs, None)
+    problems = [{**finding, "severity": "warning"} for finding in looked.get("findings") or []]
+    if not problems:
+        problems = [_unknown_image(str(looked.get("msg") or "containerd does not hold it")).to_dict()]
+    return {**judged, "findings": [*judged["findings"], *problems]}
+
+
 def image_verdict(verbs: Mapping[str, Any], image: Mapping[str, Any] | None) -> dict[str, Any]:
     """Which provider a worker of that image uses on that host: C(use), and C(findings) in place of the host's.
 
@@ -309,6 +320,15 @@ def _lesser(finding: Mapping[str, Any], codes: Iterable[str]) -> dict[str, Any]:
     if finding["severity"] != "error" or finding["code"] not in set(codes):
         return dict(finding)
     return {**finding, "severity": "warning", "message": f"on the host itself, not in a worker: {finding['message']}"}
+
+
+def _unknown_image(reason: str) -> Finding:
+    return Finding(
+        "image_libraries_unknown",
+        "info",
+        f"it is not known which RDMA libraries the engine's image has: {reason}",
+        "run playbooks/images.yml first, or name the image's archive in images_list",
+    )
 
 
 def _no_libibverbs(image: Mapping[str, Any]) -> Finding:
