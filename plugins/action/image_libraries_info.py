@@ -84,7 +84,9 @@ def once(folders: list[str], key: str, look: Callable[[], dict[str, Any]]) -> di
         with contextlib.suppress(ValueError):  # empty, or cut short by a kill
             return json.loads(file.read())
         told = look()
-        if told.get("image"):
-            file.truncate(0)
-            json.dump({"image": told["image"]}, file)
-        return told
+        if not told.get("image"):
+            return told
+        kept = json.dumps({"image": told["image"]})
+        file.truncate(0)
+        file.write(kept)
+        return json.loads(kept)

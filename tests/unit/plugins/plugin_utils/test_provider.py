@@ -18,6 +18,9 @@ from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import (
     image_verdict,
     report,
 )
+from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import (
+    verdict as judge,
+)
 from ansible_collections.infera.baremetal.tests.unit.plugins.plugin_utils.tiny_elf import Tiny, libibverbs
 
 PROVIDER, LIBIBVERBS = Tiny().build(), libibverbs()
@@ -244,3 +247,26 @@ def test_a_verdict_is_the_same_after_json() -> None:
     verbs = json.loads(json.dumps(report(host(), "ionic")))
 
     assert image_verdict(verbs, json.loads(json.dumps(image())))["use"] == "image"
+
+
+UNREADABLE = {"code": "image_zstd_missing", "severity": "error", "message": "m", "fix": "f", "where": "gpu1"}
+
+
+@pytest.mark.parametrize(
+    ("told", "looked", "use", "expected"),
+    [
+        (host(), {"image": image()}, "image", []),
+        (host(), {}, "host", []),
+        (host(), {"skipped": True, "changed": False}, "host", []),
+        (host(abi=[]), {"image": None}, "", [("verbs_no_devices", "info")]),
+        (host(), {"image": None}, "host", [("image_libraries_unknown", "info")]),
+        (host(), {"msg": "no room"}, "host", [("image_libraries_unknown", "info")]),
+        (host(), {"msg": "x", "findings": [UNREADABLE]}, "host", [("image_zstd_missing", "warning")]),
+    ],
+)
+def test_an_image_that_cannot_be_looked_into_stops_nobody(
+    told: Any, looked: Any, use: str, expected: list[tuple[str, str]]
+) -> None:
+    result = judge(report(told, "ionic"), looked)
+
+    assert (result["use"], codes(result)) == (use, expected)
