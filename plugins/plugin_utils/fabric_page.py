@@ -4,10 +4,12 @@
 """The fabric as one HTML file: a heat map of pairs and rails, and behind every cell what was measured and what to do.
 
 It needs no network and no script, says with glyphs what it says with colours, and prints. Every text from outside is escaped.
+What a cell stands for is text below it, reached by a link: nothing is for the mouse alone.
 """
 
 from __future__ import annotations
 
+import re
 from html import escape
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
@@ -16,6 +18,8 @@ from ansible_collections.infera.baremetal.plugins.module_utils.sysfs import natu
 
 # More pairs than this: those that are full are counted in the map, and have no table of their own.
 MOST_FULL_PAIRS = 300
+# More hosts than this: a cell of the map is one character wide, so that 64 hosts fit a screen and a sheet.
+MOST_WIDE_HOSTS = 12
 GLYPHS = {"full": "✓", "partial": "◐", "one_way": "◁", "none": "✕", "unknown": "?"}
 WORDS = {
     "full": "all rails, both ways",
@@ -26,11 +30,14 @@ WORDS = {
 }
 _WORST_FIRST = ("none", "one_way", "unknown", "partial", "full")
 
+# Nothing is loaded and nothing runs, whatever a host calls itself.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
 STYLE = """
 :root { color-scheme: light dark; --page: #ffffff; --ink: #1b2026; --soft: #59636e; --line: #d5dbe1; --card: #f6f8fa;
   --full: #d9f2e1; --full-ink: #0a4a27; --partial: #fdedc9; --partial-ink: #5e3c00; --one_way: #fddfcc; --one_way-ink: #6e2a00;
   --none: #f9d2d2; --none-ink: #751010; --unknown: #e7eaed; --unknown-ink: #363d45; --link: #0550ae; }
-@media (prefers-color-scheme: dark) { :root { --page: #101418; --ink: #e6ebf0; --soft: #9fabb7; --line: #2f3842; --card: #181e24;
+@media screen and (prefers-color-scheme: dark) { :root { --page: #101418; --ink: #e6ebf0; --soft: #9fabb7; --line: #2f3842; --card: #181e24;
   --full: #123d28; --full-ink: #b9f1cf; --partial: #46340a; --partial-ink: #ffe4a6; --one_way: #4f260e; --one_way-ink: #ffd2b8;
   --none: #551b1b; --none-ink: #ffcccc; --unknown: #2b3138; --unknown-ink: #d3dae1; --link: #79b8ff; } }
 * { box-sizing: border-box; }
@@ -48,24 +55,29 @@ th { font-weight: 600; text-align: left; padding: .15rem .5rem; white-space: now
   white-space: nowrap; border-radius: .3rem; }
 .map td a:hover, .map td a:focus-visible { outline: 2px solid currentColor; outline-offset: -2px; }
 .map thead th { vertical-align: bottom; text-align: center; } .many thead th span { writing-mode: vertical-rl; transform: rotate(180deg); }
-.many td { min-width: 1.7rem; font-size: .8rem; } .many td a, .many td span { padding: .2rem; } .self { background: none; }
+.map th { max-width: 9rem; overflow: hidden; text-overflow: ellipsis; }
+.map tbody th { position: sticky; left: 0; background: var(--page); }
+.many { border-spacing: 1px; font-size: .75rem; } .many td { min-width: .95rem; } .many td a, .many td span { padding: .1rem 0; }
+  .many th { padding: 0 .2rem; } .many thead th { padding: .2rem 0; line-height: 1; }
+  .many thead span { display: inline-block; max-height: 7rem; overflow: hidden; text-overflow: ellipsis; } .many th { max-width: 7rem; }
 .needed { box-shadow: inset 0 0 0 2px currentColor; }
+.chip { white-space: nowrap; }
 .list td, .list th { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); border-radius: 0; vertical-align: top; }
   .list { border-spacing: 0; width: 100%; }
-.list .state { white-space: nowrap; } .number { text-align: right !important; white-space: nowrap; }
 .full { background: var(--full); color: var(--full-ink); } .partial, .warning { background: var(--partial); color: var(--partial-ink); }
 .one_way { background: var(--one_way); color: var(--one_way-ink); } .none, .error { background: var(--none); color: var(--none-ink); }
 .unknown, .info { background: var(--unknown); color: var(--unknown-ink); }
 .finding { background: var(--card); border: 1px solid var(--line); border-radius: .5rem; padding: .6rem .8rem; margin: .5rem 0; }
 .chip { border-radius: .3rem; padding: .05rem .45rem; font-size: .82rem; font-weight: 600; }
-.pair { border: 1px solid var(--line); border-radius: .5rem; padding: .7rem .8rem; margin: .7rem 0; } .pair:target { outline: 3px solid var(--link); }
-summary { cursor: pointer; } .wrap { overflow-wrap: anywhere; }
+.part { border: 1px solid var(--line); border-radius: .5rem; padding: .7rem .8rem; margin: .7rem 0; } .part:target { outline: 3px solid var(--link); }
+h3 .back { float: right; font-weight: 400; font-size: .82rem; } .wrap { overflow-wrap: anywhere; }
 @media (max-width: 40rem) { body { padding: 1rem .7rem 3rem; } .list thead { display: none; }
-  .list td { display: block; border: 0; padding: .1rem .4rem; } .list tr { display: block; border-bottom: 1px solid var(--line); padding: .3rem 0; }
-  .number { text-align: left !important; } }
-@media print { :root { color-scheme: light; } body { max-width: none; font-size: 11px; } .pair, .finding, tr { break-inside: avoid; }
-  a { color: inherit; }
-  * { -webkit-print-color-adjust: exact; print-color-adjust: exact; } details > * { display: block; } }
+  .list td { display: inline-block; border: 0; padding: .1rem .4rem; } .list tr { display: block; border-bottom: 1px solid var(--line); padding: .3rem 0; }
+  .list td::before { content: attr(data-label) " "; color: var(--soft); } .list td:empty { display: none; } }
+@page { size: landscape; margin: 10mm; }
+@media print { :root { color-scheme: light; } body { max-width: none; padding: 0; font-size: 11px; } .part, .finding, tr { break-inside: avoid; }
+  h2, h3 { break-after: avoid; } a { color: inherit; } .back { display: none; } .wide { overflow: visible; }
+  .many { font-size: 8px; } .many td { min-width: 11px; } * { -webkit-print-color-adjust: exact; print-color-adjust: exact; } }
 """
 
 
@@ -75,9 +87,10 @@ def page(fabric: Mapping[str, Any], seen: Mapping[str, Any], cluster: str, at: s
     parts = [
         *_head(fabric, hosts, cluster, at),
         *_findings(fabric["findings"]),
-        *_map(fabric["pairs"], hosts),
+        *_map(fabric["pairs"], hosts, seen),
         *_rails(seen, hosts),
         *_details(fabric["pairs"], seen),
+        *_hosts(seen, hosts),
         "</main></body></html>",
     ]
     return "\n".join(parts) + "\n"
@@ -88,6 +101,7 @@ def _head(fabric: Mapping[str, Any], hosts: Sequence[str], cluster: str, at: str
     counts = {verdict: sum(pair["verdict"] == verdict for pair in pairs) for verdict in WORDS}
     unfit = sum(pair["needed"] and not pair["fit"] for pair in pairs)
     yield '<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     yield f"<title>Fabric of {escape(cluster)}</title><style>{STYLE}</style></head><body><main>"
     yield f"<h1>Fabric of {escape(cluster)}</h1>"
     yield f'<p class="soft">Measured {escape(at)}. {_count(len(hosts), "host")}, {_count(len(pairs), "pair")} of hosts, each rail tried from both ends.</p>'
@@ -113,87 +127,151 @@ def _findings(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield (
             f'<div class="finding"><p><span class="chip {finding["severity"]}">{finding["severity"]}</span> '
             f"<b>{escape(finding['where'])}</b> <code>{escape(finding['code'])}</code></p>"
-            f'<p class="wrap">{escape(finding["message"])}{why}</p><p class="wrap"><b>Fix:</b> <code>{escape(finding["fix"])}</code></p></div>'
+            f'<p class="wrap">{escape(finding["message"])}{why}</p><p class="wrap"><b>Fix:</b> {_fix(finding["fix"])}</p></div>'
         )
 
 
-def _map(pairs: Sequence[Mapping[str, Any]], hosts: Sequence[str]) -> Iterator[str]:
+def _fix(text: str) -> str:
+    """What stands between backquotes is a command."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
+
+
+def _map(pairs: Sequence[Mapping[str, Any]], hosts: Sequence[str], seen: Mapping[str, Any]) -> Iterator[str]:
     by_hosts = {frozenset((pair["a"], pair["b"])): (number, pair) for number, pair in enumerate(pairs)}
     shown = {number for number, _pair in _with_details(pairs)}
-    many = " many" if len(hosts) > 12 else ""
-    yield '<h2 id="pairs">Pairs of hosts</h2><p class="soft">Good rails of all; a frame marks pairs of prefill and decode. A cell leads to its rails.</p>'
+    silent = {host: f"#host-{number}" for number, host in enumerate(hosts) if not seen.get(host, {}).get("rails")}
+    many = " many" if len(hosts) > MOST_WIDE_HOSTS else ""
+    figure = "A number: good rails, where only some are" if many else "Good rails of all"
+    yield f'<h2 id="pairs">Pairs of hosts</h2><p class="soft">{figure}; a frame marks pairs of prefill and decode. A cell leads to its rails.</p>'
     yield '<ul class="key">'
     yield from (f'<li class="{verdict}">{GLYPHS[verdict]} {words}</li>' for verdict, words in WORDS.items())
     yield f'</ul><div class="wide"><table class="map{many}"><thead><tr><td></td>'
-    yield from (f'<th scope="col"><span>{escape(host)}</span></th>' for host in hosts)
+    yield from (f'<th scope="col" title="{escape(host)}"><span>{escape(host)}</span></th>' for host in hosts)
     yield "</tr></thead><tbody>"
     for row in hosts:
-        cells = [f'<th scope="row">{escape(row)}</th>']
+        cells = [f'<th scope="row" title="{escape(row)}">{escape(row)}</th>']
         for column in hosts:
             if row == column:
                 cells.append('<td class="self" aria-hidden="true"></td>')
                 continue
             number, pair = by_hosts.get(frozenset((row, column)), (-1, None))
-            cells.append(_cell(number, pair, number in shown, bool(many)))
+            target = f"#pair-{number}" if number in shown else silent.get(row) or silent.get(column)
+            cells.append(_cell(pair, target, bool(many)))
         yield f"<tr>{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
 
 
-def _cell(number: int, pair: Mapping[str, Any] | None, linked: bool, short: bool) -> str:
+def _cell(pair: Mapping[str, Any] | None, target: str | None, narrow: bool) -> str:
     if pair is None:
         return '<td class="unknown"><span>?</span></td>'
     verdict = pair["verdict"]
     good, total = sum(link["ok"] for link in pair["rails"]), len(pair["rails"])
-    figure = "" if verdict == "unknown" or (short and verdict == "full") else f" {good}/{total}"
     label = escape(f"{pair['a']} and {pair['b']}: {good} of {total} rails, {WORDS[verdict]}", quote=True)
-    text = f"{GLYPHS[verdict]}{figure}"
+    text = GLYPHS[verdict]
+    if narrow and verdict == "partial":
+        text = str(good)
+    elif total and not narrow:
+        text += f" {good}/{total}"
     needed = " needed" if pair["needed"] else ""
-    inner = (
-        f'<a href="#pair-{number}" aria-label="{label}" title="{label}">{text}</a>'
-        if linked
-        else f'<span title="{label}">{text}</span>'
-    )
-    return f'<td class="{verdict}{needed}">{inner}</td>'
+    return f'<td class="{verdict}{needed}">{_linked(target, label, text)}</td>'
+
+
+def _linked(target: str | None, label: str, text: str) -> str:
+    """C(label) (escaped) for the pointer and for readers of a screen, C(text) for the eye."""
+    if target is None:
+        return f'<span title="{label}">{text}</span>'
+    return f'<a href="{target}" aria-label="{label}" title="{label}">{text}</a>'
 
 
 def _rails(seen: Mapping[str, Any], hosts: Sequence[str]) -> Iterator[str]:
-    width = max((len(each.get("rails") or []) for each in seen.values()), default=0)
-    if not width:
-        return
-    yield '<h2 id="rails">Rails of each host</h2><p class="soft">State, rate in Gb/s, index of the GID that is used. Hover for address and firmware.</p>'
+    columns = sorted({rail["index"] for told in seen.values() for rail in told.get("rails") or []})
+    yield '<h2 id="rails">Rails of each host</h2><p class="soft">Rate in Gb/s. A cell leads to its address, GID, MTU and firmware.</p>'
     yield '<div class="wide"><table class="map"><thead><tr><td></td>'
-    yield from (f'<th scope="col"><span>rail {index}</span></th>' for index in range(width))
+    yield from (f'<th scope="col">rail {index}</th>' for index in columns)
     yield "</tr></thead><tbody>"
-    for host in hosts:
+    for number, host in enumerate(hosts):
         told = seen.get(host, {})
         rails = {rail["index"]: rail for rail in told.get("rails") or []}
         cells = [f'<th scope="row">{escape(host)}</th>']
-        if told.get("error"):
-            cells.append(
-                f'<td class="unknown" colspan="{width}"><span class="wrap">? {escape(str(told["error"]))}</span></td>'
-            )
+        if rails:
+            cells += [_rail(number, host, rails.get(index)) for index in columns]
         else:
-            cells += [_rail(rails.get(index)) for index in range(width)]
+            cells.append(
+                f'<td class="unknown" colspan="{len(columns) or 1}"><a href="#host-{number}">? {escape(_silence(told))}</a></td>'
+            )
         yield f"<tr>{''.join(cells)}</tr>"
     yield "</tbody></table></div>"
 
 
-def _rail(rail: Mapping[str, Any] | None) -> str:
+def _silence(told: Mapping[str, Any]) -> str:
+    return "not measured" if told.get("error") or "rails" not in told else "no rails"
+
+
+def _rail(number: int, host: str, rail: Mapping[str, Any] | None) -> str:
     if rail is None:
         return '<td class="unknown"><span title="no such rail">–</span></td>'
-    findings = rail.get("findings") or []
-    worst = min((SEVERITIES.index(each["severity"]) for each in findings), default=len(SEVERITIES))
-    kind, glyph = (("none", "✕"), ("partial", "◐"))[worst] if worst < 2 else ("full", "✓")
-    rate, gid = rail.get("rate_gbps"), rail.get("gid_index")
-    text = f"{glyph} {f'{rate:g}' if rate else '?'} · {'–' if gid is None else gid}"
-    facts = [
-        f"{rail.get('rdma_device', '')} {rail.get('netdev', '')}",
-        f"{rail.get('state', '')}, MTU {rail.get('mtu')}",
-        str(rail.get("address") or "no address"),
-        f"firmware {rail.get('fw_version') or 'unknown'}",
-        *(each["message"] for each in findings),
+    kind, glyph = _state(rail)
+    label = escape(f"{host}, {_name(rail)}: {rail.get('state') or 'state unknown'}", quote=True)
+    return f'<td class="{kind}">{_linked(f"#host-{number}", label, f"{glyph} {_rate(rail)}")}</td>'
+
+
+def _state(rail: Mapping[str, Any]) -> tuple[str, str]:
+    worst = {finding["severity"] for finding in rail.get("findings") or []}
+    return ("none", "✕") if "error" in worst else ("partial", "◐") if "warning" in worst else ("full", "✓")
+
+
+def _name(rail: Mapping[str, Any]) -> str:
+    return str(rail.get("netdev") or rail.get("rdma_device") or f"rail {rail['index']}")
+
+
+def _rate(rail: Mapping[str, Any]) -> str:
+    rate = rail.get("rate_gbps")
+    return f"{rate:g}" if isinstance(rate, (int, float)) else "–"
+
+
+def _hosts(seen: Mapping[str, Any], hosts: Sequence[str]) -> Iterator[str]:
+    columns = ("rail", "device", "state", "Gb/s", "MTU", "GID", "address", "firmware", "findings")
+    yield '<h2 id="hosts">Hosts in full</h2>'
+    for number, host in enumerate(hosts):
+        told = seen.get(host, {})
+        yield f'<section class="part" id="host-{number}"><h3>{escape(host)} <a class="back" href="#rails">↑ rails</a></h3>'
+        if told.get("error"):
+            yield f'<p class="wrap"><span class="chip unknown">? not measured</span> {escape(str(told["error"]))}</p>'
+        yield from (f'<p class="wrap">{_said(finding)}</p>' for finding in told.get("findings") or [])
+        if told.get("rails"):
+            yield from _listed(columns, (_facts(rail) for rail in told["rails"]))
+        elif not told.get("error"):
+            yield f"<p>{_silence(told)}</p>"
+        yield "</section>"
+
+
+def _facts(rail: Mapping[str, Any]) -> list[str]:
+    kind, glyph = _state(rail)
+    state = f'<span class="chip {kind}">{glyph} {escape(str(rail.get("state") or "unknown"))}</span>'
+    plain = [
+        _name(rail),
+        rail.get("rdma_device"),
+        rail.get("mtu"),
+        rail.get("gid_index"),
+        rail.get("address"),
+        rail.get("fw_version"),
     ]
-    return f'<td class="{kind}"><span title="{escape(chr(10).join(facts), quote=True)}">{text}</span></td>'
+    name, device, mtu, gid, address, firmware = ("–" if each in (None, "") else escape(str(each)) for each in plain)
+    findings = "<br>".join(_said(finding) for finding in rail.get("findings") or [])
+    return [name, device, state, _rate(rail), mtu, gid, address, firmware, findings]
+
+
+def _said(finding: Mapping[str, Any]) -> str:
+    return f"<b>{finding['severity']}</b> {escape(finding['message'])} <b>Fix:</b> {_fix(finding['fix'])}"
+
+
+def _listed(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Columns as text, rows as HTML. On a narrow screen each cell stands below the other, with its column's name."""
+    yield f'<table class="list"><thead><tr>{"".join(f"<th>{escape(column)}</th>" for column in columns)}</tr></thead><tbody>'
+    labels = [f'data-label="{escape(column)}"' for column in columns]
+    for row in rows:
+        yield f"<tr>{''.join(f'<td {label} class=wrap>{cell}</td>' for label, cell in zip(labels, row))}</tr>"
+    yield "</tbody></table>"
 
 
 def _with_details(pairs: Sequence[Mapping[str, Any]]) -> list[tuple[int, Mapping[str, Any]]]:
@@ -209,43 +287,40 @@ def _details(pairs: Sequence[Mapping[str, Any]], seen: Mapping[str, Any]) -> Ite
         for host, told in seen.items()
         for probe in told.get("probes") or []
     }
-    names = {
-        (host, rail["index"]): str(rail.get("netdev") or rail.get("rdma_device") or f"rail {rail['index']}")
-        for host, told in seen.items()
-        for rail in told.get("rails") or []
-    }
+    names = {(host, rail["index"]): _name(rail) for host, told in seen.items() for rail in told.get("rails") or []}
     yield '<h2 id="details">Rails of each pair</h2>'
     for number, pair in _with_details(pairs):
         good = sum(link["ok"] for link in pair["rails"])
         needed = ", needed by serving" if pair["needed"] else ""
         yield (
-            f'<section class="pair" id="pair-{number}"><h3>{escape(pair["a"])} – {escape(pair["b"])} '
+            f'<section class="part" id="pair-{number}"><h3>{escape(pair["a"])} – {escape(pair["b"])} '
             f'<span class="chip {pair["verdict"]}">{GLYPHS[pair["verdict"]]} {good} of {len(pair["rails"])} rails</span> '
-            f'<span class="soft">{"fit" if pair["fit"] else "not fit"}{needed}</span></h3>'
+            f'<span class="soft">{"fit" if pair["fit"] else "not fit"}{needed}</span> <a class="back" href="#pairs">↑ pairs</a></h3>'
         )
-        yield from _table(pair, probes, names)
+        columns = (pair["a"], pair["b"], "state", "round trip, ms", "jumbo", "reason")
+        yield from _listed(columns, (_link(pair, link, probes, names) for link in pair["rails"]))
         yield "</section>"
 
 
-def _table(pair: Mapping[str, Any], probes: Mapping[Any, Mapping[str, Any]], names: Mapping[Any, str]) -> Iterator[str]:
-    a, b = pair["a"], pair["b"]
-    yield (
-        f'<table class="list"><thead><tr><th>{escape(a)}</th><th>{escape(b)}</th><th>state</th><th class="number">round trip, ms</th>'
-        '<th class="number">jumbo</th><th>reason</th></tr></thead><tbody>'
-    )
-    for link in pair["rails"]:
-        there = probes.get((a, link["a_rail"], b, link["b_rail"]))
-        back = probes.get((b, link["b_rail"], a, link["a_rail"]))
-        verdicts = [
-            probe["verdict"].replace("_", " ") for probe in (there, back) if probe and probe["verdict"] != "routable"
-        ]
-        state = "✓ good" if link["ok"] else f"✕ {' / '.join(verdicts) or 'no partner'}"
-        yield (
-            f"<tr><td>{escape(names.get((a, link['a_rail']), '–'))}</td><td>{escape(names.get((b, link['b_rail']), '–'))}</td>"
-            f'<td class="state"><span class="chip {"full" if link["ok"] else "none"}">{escape(state)}</span></td>'
-            f'<td class="number">{_times((there, back))}</td><td class="number">{_jumbo((there, back))}</td><td class="wrap">{escape(link["reason"])}</td></tr>'
-        )
-    yield "</tbody></table>"
+def _link(
+    pair: Mapping[str, Any], link: Mapping[str, Any], probes: Mapping[Any, Mapping[str, Any]], names: Mapping[Any, str]
+) -> list[str]:
+    a, b = (pair["a"], link["a_rail"]), (pair["b"], link["b_rail"])
+    ends = (probes.get((*a, *b)), probes.get((*b, *a)))
+    wrong = [probe["verdict"].replace("_", " ") for probe in ends if probe and probe["verdict"] != "routable"]
+    state = "✓ good" if link["ok"] else f"✕ {' / '.join(dict.fromkeys(wrong)) or 'no partner'}"
+    return [
+        escape(_end(names, *a)),
+        escape(_end(names, *b)),
+        f'<span class="chip {"full" if link["ok"] else "none"}">{escape(state)}</span>',
+        _times(ends),
+        _jumbo(ends),
+        escape(link["reason"]),
+    ]
+
+
+def _end(names: Mapping[Any, str], host: str, index: int | None) -> str:
+    return "–" if index is None else names.get((host, index), f"rail {index}")
 
 
 def _times(probes: Iterable[Mapping[str, Any] | None]) -> str:
