@@ -10,7 +10,8 @@ short_description: The fabric as one HTML page
 description:
   - A heat map of pairs of hosts and of rails, round-trip times, the reason behind every bad cell, and the fix. The page needs no network and
     no script, follows the reader's light or dark scheme, can be read without colour, and prints.
-  - With more than 300 pairs, those that are full have no table of their own.
+  - Every cell leads to text - the rails of a pair, the facts of a host, or why it could not be read. With more than 300 pairs, those that
+    are full have no table of their own.
 author:
   - infera.baremetal authors (@infera-project)
 options:

@@ -61,6 +61,7 @@ th { font-weight: 600; text-align: left; padding: .15rem .5rem; white-space: now
   .many th { padding: 0 .2rem; } .many thead th { padding: .2rem 0; line-height: 1; }
   .many thead span { display: inline-block; max-height: 7rem; overflow: hidden; text-overflow: ellipsis; } .many th { max-width: 7rem; }
 .needed { box-shadow: inset 0 0 0 2px currentColor; }
+  .many .needed { box-shadow: inset 0 0 0 1px color-mix(in srgb, currentColor 45%, transparent); }
 .chip { white-space: nowrap; }
 .list td, .list th { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); border-radius: 0; vertical-align: top; }
   .list { border-spacing: 0; width: 100%; }
@@ -75,7 +76,8 @@ h3 .back { float: right; font-weight: 400; font-size: .82rem; } .wrap { overflow
   .list td { display: inline-block; border: 0; padding: .1rem .4rem; } .list tr { display: block; border-bottom: 1px solid var(--line); padding: .3rem 0; }
   .list td::before { content: attr(data-label) " "; color: var(--soft); } .list td:empty { display: none; } }
 @page { size: landscape; margin: 10mm; }
-@media print { :root { color-scheme: light; } body { max-width: none; padding: 0; font-size: 11px; } .part, .finding, tr { break-inside: avoid; }
+@media print { :root { color-scheme: light; font-size: 11px; } body { max-width: none; padding: 0; font-size: 1rem; }
+  .part, .finding, tr { break-inside: avoid; }
   h2, h3 { break-after: avoid; } a { color: inherit; } .back { display: none; } .wide { overflow: visible; }
   .many { font-size: 8px; } .many td { min-width: 11px; } * { -webkit-print-color-adjust: exact; print-color-adjust: exact; } }
 """
@@ -132,8 +134,8 @@ def _findings(findings: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _fix(text: str) -> str:
-    """What stands between backquotes is a command."""
-    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text))
+    """What stands between backquotes is a command; several of them have a line each."""
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", escape(text)).replace("</code>; <code>", "</code><br><code>")
 
 
 def _map(pairs: Sequence[Mapping[str, Any]], hosts: Sequence[str], seen: Mapping[str, Any]) -> Iterator[str]:
@@ -141,8 +143,9 @@ def _map(pairs: Sequence[Mapping[str, Any]], hosts: Sequence[str], seen: Mapping
     shown = {number for number, _pair in _with_details(pairs)}
     silent = {host: f"#host-{number}" for number, host in enumerate(hosts) if not seen.get(host, {}).get("rails")}
     many = " many" if len(hosts) > MOST_WIDE_HOSTS else ""
+    leads = "A cell leads" if len(pairs) <= MOST_FULL_PAIRS else "A cell that is not full leads"
     figure = "A number: good rails, where only some are" if many else "Good rails of all"
-    yield f'<h2 id="pairs">Pairs of hosts</h2><p class="soft">{figure}; a frame marks pairs of prefill and decode. A cell leads to its rails.</p>'
+    yield f'<h2 id="pairs">Pairs of hosts</h2><p class="soft">{figure}; a frame marks pairs of prefill and decode. {leads} to its rails.</p>'
     yield '<ul class="key">'
     yield from (f'<li class="{verdict}">{GLYPHS[verdict]} {words}</li>' for verdict, words in WORDS.items())
     yield f'</ul><div class="wide"><table class="map{many}"><thead><tr><td></td>'

@@ -199,11 +199,11 @@ def test_findings_come_the_worst_first_with_commands_set_off():
     text = of(
         [PARTIAL],
         TWO,
-        [finding("warning", "second"), {**finding("error", "first", "on a: `ip <x>`"), "why": "measured"}],
+        [finding("warning", "second"), {**finding("error", "first", "on a: `ip <x>`; `ip y`"), "why": "measured"}],
     )
 
     assert text.index("first") < text.index("second")
-    assert "<b>Fix:</b> on a: <code>ip &lt;x&gt;</code>" in text
+    assert "<b>Fix:</b> on a: <code>ip &lt;x&gt;</code><br><code>ip y</code>" in text
     assert "(measured)" in text
 
 
