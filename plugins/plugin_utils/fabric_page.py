@@ -77,7 +77,7 @@ h3 .back { float: right; font-weight: 400; font-size: .82rem; } .wrap { overflow
   .list td::before { content: attr(data-label) " "; color: var(--soft); } .list td:empty { display: none; } }
 @page { size: landscape; margin: 10mm; }
 @media print { :root { color-scheme: light; font-size: 11px; } body { max-width: none; padding: 0; font-size: 1rem; }
-  .part, .finding, tr { break-inside: avoid; }
+  .finding, tr { break-inside: avoid; }
   h2, h3 { break-after: avoid; } a { color: inherit; } .back { display: none; } .wide { overflow: visible; }
   .many { font-size: 8px; } .many td { min-width: 11px; } * { -webkit-print-color-adjust: exact; print-color-adjust: exact; } }
 """
