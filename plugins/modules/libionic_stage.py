@@ -44,7 +44,7 @@ EXAMPLES = r"""
   infera.baremetal.libionic_stage:
     src: "{{ verbs.provider.real_path }}"
     sha256: "{{ verbs.provider.sha256 }}"
-    dest: /var/lib/infera/libionic/libionic.so.1
+    dest: /var/lib/infera/libionic.so.1
 """
 
 RETURN = r"""
