@@ -239,6 +239,13 @@ def ping(
         return run.finish()
 
 
+def _device_index(device: str) -> int:
+    try:
+        return socket.if_nametoindex(device)
+    except OSError:
+        return 0
+
+
 class _Source:
     """One socket with the requests that wait for their time: (not before, target's number, attempt), in order."""
 
@@ -246,6 +253,7 @@ class _Source:
         self.family = family
         self.device = device
         self.sock = sock
+        self.index = _device_index(device)
         self.waiting: Deque[Tuple[float, int, int]] = collections.deque()
         self.numbers: Dict[str, List[int]] = {}
         self.next_at = 0.0
@@ -432,6 +440,6 @@ class _Run:
         for level, kind, value in ancillary:
             if (level, kind) == (family.packet_info[0], family.packet_info[2]):
                 # struct in_pktinfo begins with the device's number, in6_pktinfo ends with it.
-                device = netlink.device_name(struct.unpack_from("=i", value, 16 if family is _V6 else 0)[0])
-                if device != self.targets[number].device:
-                    self.echoes[number].came_in_by = device
+                (index,) = struct.unpack_from("=i", value, 16 if family is _V6 else 0)
+                if index != self._source(self.targets[number]).index:
+                    self.echoes[number].came_in_by = netlink.device_name(index)

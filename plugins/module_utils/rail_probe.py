@@ -11,6 +11,7 @@ proves nothing, and neither does a route alone. Nothing is changed; a reason nam
 from __future__ import annotations
 
 import collections
+import errno
 import ipaddress
 import socket
 import time
@@ -34,15 +35,30 @@ VERDICTS = (
 
 @dataclass(frozen=True)
 class Rail:
-    """One end. C(missing) says why nothing can be sent from or to it; then C(address) may be None."""
+    """One end. C(address) is canonical text, C(bits) the length of its prefix; C(missing) says why nothing can be sent from it."""
 
     index: int
     name: str
     netdev: str = ""
-    address: Optional[Address] = None
-    prefix: Optional[Network] = None
+    address: str = ""
+    bits: int = 0
     mtu: Optional[int] = None
     missing: str = ""
+
+    @property
+    def version(self) -> int:
+        """4 or 6."""
+        return 6 if ":" in self.address else 4
+
+    @property
+    def prefix(self) -> Network:
+        """The rail's network."""
+        return ipaddress.ip_network(f"{self.address}/{self.bits}", strict=False)
+
+    @property
+    def ip(self) -> str:
+        """The command for its family."""
+        return "ip -6" if self.version == 6 else "ip"
 
 
 @dataclass(frozen=True)
@@ -86,10 +102,10 @@ class Probe:
         return {
             "rail": self.pair.rail.index,
             "netdev": self.pair.rail.netdev,
-            "source": _text(self.pair.rail.address),
+            "source": self.pair.rail.address,
             "peer": self.pair.peer,
             "peer_rail": self.pair.peer_rail.index,
-            "destination": _text(self.pair.peer_rail.address),
+            "destination": self.pair.peer_rail.address,
             "route": {
                 "device": self.route.device,
                 "prefsrc": self.route.prefsrc,
@@ -120,10 +136,6 @@ class Unprobed:
     reason: str
 
 
-def _text(address: Optional[Address]) -> str:
-    return str(address) if address is not None else ""
-
-
 def read_rail(given: Any, position: int) -> Rail:
     """A rail as rail_info returns it, or as somebody wrote it; what is wrong with it is said in C(missing)."""
     if not isinstance(given, dict):
@@ -132,17 +144,13 @@ def read_rail(given: Any, position: int) -> Rail:
     index = position if index is None else index
     name = str(given.get("rdma_device") or given.get("netdev") or f"rail {index}")
     netdev = str(given.get("netdev") or "")
-    text = str(given.get("address") or "")
-    address = prefix = None
-    problem = ""
+    mtu = _number(given.get("mtu"))
     try:
-        address = parse(text) if text else None
-        prefix = _prefix(address, given.get("prefix"))
+        address = parse(given["address"]) if given.get("address") else None
+        bits = _bits(address, given.get("prefix"))
     except ValueError as error:
-        problem = f"{name}: {error}"
-    if not problem:
-        problem = _missing(name, netdev, address, given)
-    return Rail(index, name, netdev, address, prefix, _number(given.get("mtu")), problem)
+        return Rail(index, name, netdev, mtu=mtu, missing=f"{name}: {error}")
+    return Rail(index, name, netdev, str(address or ""), bits, mtu, _missing(name, netdev, address, given))
 
 
 def _missing(name: str, netdev: str, address: Optional[Address], given: Dict[str, Any]) -> str:
@@ -162,12 +170,16 @@ def _missing(name: str, netdev: str, address: Optional[Address], given: Dict[str
     return ""
 
 
-def _prefix(address: Optional[Address], given: Any) -> Optional[Network]:
-    """The rail's network from a length or from a network's text; unknown is /64 for IPv6, as a routed fabric has it."""
+def _bits(address: Optional[Address], given: Any) -> int:
+    """Length of a prefix that is given as a number or with its network; unknown is /64 for IPv6, as routed fabrics have it."""
     if address is None:
-        return None
-    bits = str(given).rpartition("/")[2] if given not in (None, "") else ("64" if address.version == 6 else "32")
-    return ipaddress.ip_network(f"{address}/{bits}", strict=False)
+        return 0
+    if given in (None, ""):
+        return 64 if address.version == 6 else 32
+    bits = _number(str(given).rpartition("/")[2])
+    if bits is None or not 0 <= bits <= address.max_prefixlen:
+        raise ValueError(f"{given!r} is not a prefix of {address}")
+    return bits
 
 
 def _number(value: Any) -> Optional[int]:
@@ -209,9 +221,9 @@ def pair_up(rails: Iterable[Any], peers: Iterable[Any], pairing: str, host: str)
 
 def _unfit(rail: Rail, other: Rail) -> str:
     """Why the other end cannot be asked. A rail of it that is down may be: then the silence is the answer."""
-    if other.address is None:
+    if not other.address:
         return other.missing or f"{other.name} has no address"
-    if rail.address is not None and rail.address.version != other.address.version:
+    if rail.address and rail.version != other.version:
         return f"{other.name} has {other.address}, which is not of the family of {rail.address}"
     return ""
 
@@ -249,18 +261,21 @@ def probe(pairs: Sequence[Pair], settings: Settings) -> List[Probe]:
 def source_problem(rail: Rail) -> str:
     """Why nothing can be sent from a rail, by trying to bind to it; empty where it can."""
     try:
-        echo.open_source(rail.netdev, _text(rail.address)).close()
+        echo.open_source(rail.netdev, rail.address).close()
     except OSError as error:
-        return f"{rail.address} on {rail.netdev} cannot be used ({error.strerror or error}): ip address show dev {rail.netdev}"
+        if error.errno == errno.EADDRNOTAVAIL:
+            remedy = f"{rail.ip} address add {rail.address}/{rail.bits} dev {rail.netdev}"
+            return f"this host has no usable address {rail.address} (a tentative one is not): {remedy}"
+        return f"{rail.address} on {rail.netdev} cannot be used: {error.strerror or error}"
     return ""
 
 
 def _query(pair: Pair) -> routes.Query:
-    return routes.Query(_text(pair.peer_rail.address), _text(pair.rail.address))
+    return routes.Query(pair.peer_rail.address, pair.rail.address)
 
 
 def _target(pair: Pair, payload: int) -> echo.Target:
-    return echo.Target(pair.rail.netdev, _text(pair.rail.address), _text(pair.peer_rail.address), payload)
+    return echo.Target(pair.rail.netdev, pair.rail.address, pair.peer_rail.address, payload)
 
 
 def _ping(targets: Sequence[echo.Target], settings: Settings, once: bool) -> List[echo.Echo]:
@@ -271,7 +286,7 @@ def _ping(targets: Sequence[echo.Target], settings: Settings, once: bool) -> Lis
 
 def _jumbo_size(rail: Rail) -> int:
     mtu = rail.mtu or echo.device_mtu(rail.netdev) or 0
-    return echo.payload_of_mtu(_text(rail.address), mtu)
+    return echo.payload_of_mtu(rail.address, mtu)
 
 
 class Surroundings:
@@ -291,7 +306,7 @@ class Surroundings:
 def judge(entry: Probe, around: Surroundings, timeout: float) -> Tuple[str, str]:
     """(verdict, reason) of what was seen; the reason is one line, empty for a pair in order."""
     rail, other, route = entry.pair.rail, entry.pair.peer_rail, entry.route
-    if entry.source_problem or rail.address is None or rail.prefix is None or other.address is None:
+    if entry.source_problem:
         return "source_missing", entry.source_problem
     way = f"from {rail.address} to {other.address}"
     if route.kind == "local":
@@ -301,13 +316,15 @@ def judge(entry: Probe, around: Surroundings, timeout: float) -> Tuple[str, str]
         )
     if not route.usable or route.device != rail.netdev:
         remedy = policy.remedy(
-            around.policy(rail.address.version), rail.index, rail.netdev, rail.address, rail.prefix, other.address
+            around.policy(rail.version), rail.index, rail.netdev, parse(rail.address), rail.prefix, parse(other.address)
         )
         if route.usable:
             return "wrong_device", f"packets {way} leave by {route.device}, not by {rail.netdev}: {remedy}"
         return "no_route", f"no way {way} ({route.error if route.kind == 'none' else route.kind}): {remedy}"
-    if route.prefsrc != str(rail.address):
-        remedy = policy.source_remedy(around.policy(rail.address.version), rail.netdev, rail.address, other.address)
+    if route.prefsrc != rail.address:
+        remedy = policy.source_remedy(
+            around.policy(rail.version), rail.netdev, parse(rail.address), parse(other.address)
+        )
         preferred = route.prefsrc or "no source"
         return "wrong_source", f"the route to {other.address} prefers {preferred}, not {rail.address}: {remedy}"
     small = entry.echo or echo.Echo()
@@ -321,7 +338,7 @@ def judge(entry: Probe, around: Surroundings, timeout: float) -> Tuple[str, str]
 
 def _silent(entry: Probe, small: echo.Echo, around: Surroundings, timeout: float) -> Tuple[str, str]:
     rail, other, route, peer = entry.pair.rail, entry.pair.peer_rail, entry.route, entry.pair.peer
-    hop = route.gateway or str(other.address)
+    hop = route.gateway or other.address
     state = around.neighbours.get((rail.netdev, hop), "")
     if not small.refusal and not small.came_in_by and not neighbours.resolved(state):
         what = "the gateway" if route.gateway else f"{peer}, which is on the same link,"
@@ -330,11 +347,8 @@ def _silent(entry: Probe, small: echo.Echo, around: Surroundings, timeout: float
             f"{what} {hop} does not resolve on {rail.netdev} ({state or 'no entry'}): wrong cable, VLAN or gateway address; "
             f"ip neighbour show dev {rail.netdev}",
         )
-    ip = "ip -6" if ":" in str(rail.address) else "ip"
-    check = (
-        f"on {peer}, {ip} route get {rail.address} from {other.address} must answer dev {other.netdev or other.name}"
-    )
-    rule = f"{ip} rule add from {other.prefix} table TABLE_OF_{other.netdev or other.name}"
+    check = f"on {peer}, {rail.ip} route get {rail.address} from {other.address} must answer dev {other.netdev or other.name}"
+    rule = f"{rail.ip} rule add from {other.prefix} table TABLE_OF_{other.netdev or other.name}"
     if small.refusal:
         return "no_reply", f"nothing could be sent by {rail.netdev}: {small.refusal}"
     if small.came_in_by:

@@ -11,11 +11,12 @@ Layout: linux/rtnetlink.h (struct rtmsg).
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import socket
 import struct
 from dataclasses import dataclass
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, Sequence, Tuple
 
 from ansible_collections.infera.baremetal.plugins.module_utils import netlink
 from ansible_collections.infera.baremetal.plugins.module_utils.addresses import parse
@@ -56,13 +57,20 @@ class Route:
 def lookup(queries: Sequence[Query]) -> List[Route]:
     """One answer for each question, in their order. Never raises for a question; OSError where netlink itself is refused."""
     answers: Dict[int, Route] = {}
+    name_of = functools.lru_cache(maxsize=None)(netlink.device_name)
     with netlink.channel() as channel:
         for start in range(0, len(queries), _WINDOW):
-            _ask(channel, queries[start : start + _WINDOW], start, answers)
+            _ask(channel, queries[start : start + _WINDOW], start, answers, name_of)
     return [answers.get(number, Route("none", error="no answer")) for number in range(len(queries))]
 
 
-def _ask(channel: socket.socket, queries: Sequence[Query], start: int, answers: Dict[int, Route]) -> None:
+def _ask(
+    channel: socket.socket,
+    queries: Sequence[Query],
+    start: int,
+    answers: Dict[int, Route],
+    name_of: Callable[[int], str],
+) -> None:
     pending = set()
     for number, query in enumerate(queries, start):
         try:
@@ -75,7 +83,7 @@ def _ask(channel: socket.socket, queries: Sequence[Query], start: int, answers: 
             data = channel.recv(1 << 16)
         except OSError:  # A timeout, or an overrun: what is missing stays without an answer.
             return
-        for sequence, route in answered(data):
+        for sequence, route in answered(data, name_of):
             answers[sequence - 1] = route
             pending.discard(sequence - 1)
 
@@ -97,20 +105,20 @@ def request(sequence: int, query: Query) -> bytes:
     return netlink.message(_RTM_GETROUTE, body, sequence)
 
 
-def answered(data: bytes) -> Iterator[Tuple[int, Route]]:
-    """Sequence number and route of each message in what one receive returned."""
+def answered(data: bytes, name_of: Callable[[int], str] = netlink.device_name) -> Iterator[Tuple[int, Route]]:
+    """Sequence number and route of each message in what one receive returned; C(name_of) names a device by its number."""
     for kind, sequence, body in netlink.messages(data):
         if kind == netlink.ERROR:
             yield sequence, _refused(netlink.error_number(body))
         elif kind == _RTM_NEWROUTE:
-            yield sequence, _route(body)
+            yield sequence, _route(body, name_of)
 
 
 def _refused(number: int) -> Route:
     return Route(_ERRORS.get(number, "none"), error=os.strerror(number))
 
 
-def _route(body: bytes) -> Route:
+def _route(body: bytes, name_of: Callable[[int], str]) -> Route:
     attributes = netlink.attributes(body[_ROUTE.size :])
     gateway = attributes.get(_RTA_GATEWAY)
     if gateway is None and _RTA_VIA in attributes:
@@ -118,7 +126,7 @@ def _route(body: bytes) -> Route:
     index = attributes.get(_RTA_OIF)
     return Route(
         _KINDS.get(_ROUTE.unpack_from(body)[7], "none"),
-        device=netlink.device_name(struct.unpack("=I", index)[0]) if index else "",
+        device=name_of(struct.unpack("=I", index)[0]) if index else "",
         # For IPv4 the kernel repeats the source that was asked for, and names no preferred one.
         prefsrc=netlink.address_text(attributes.get(_RTA_PREFSRC) or attributes.get(_RTA_SRC)),
         gateway=netlink.address_text(gateway),
