@@ -147,10 +147,14 @@ def read_rail(given: Any, position: int) -> Rail:
     mtu = _number(given.get("mtu"))
     try:
         address = parse(given["address"]) if given.get("address") else None
+        # An IPv4-mapped GID stands for the IPv4 address of the network device.
+        address = getattr(address, "ipv4_mapped", None) or address
         bits = _bits(address, given.get("prefix"))
     except ValueError as error:
         return Rail(index, name, netdev, mtu=mtu, missing=f"{name}: {error}")
-    return Rail(index, name, netdev, str(address or ""), bits, mtu, _missing(name, netdev, address, given))
+    missing = _missing(name, netdev, address, given)
+    text = "" if address is None or address.is_link_local else str(address)
+    return Rail(index, name, netdev, text, bits, mtu, missing)
 
 
 def _missing(name: str, netdev: str, address: Optional[Address], given: Dict[str, Any]) -> str:

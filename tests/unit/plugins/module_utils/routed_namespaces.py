@@ -9,6 +9,7 @@ router (the ::1 and .1 of its network), and a rule from its network to that tabl
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import shutil
 import subprocess
@@ -17,11 +18,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
+
 Answer = TypeVar("Answer")
 CLONE_NEWNET = 0x40000000
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+@functools.cache
 def why_not() -> str:
     """Why no namespace can be made here; empty where one can."""
     if os.geteuid() != 0:
@@ -151,3 +155,12 @@ class RoutedNamespaces:
             }
             for rail in range(self.rails)
         ]
+
+
+@pytest.fixture(name="fabric")
+def fixture_fabric() -> Iterator[RoutedNamespaces]:
+    """Two hosts with two rails each, new for every test; the test is skipped where namespaces cannot be had."""
+    if why_not():
+        pytest.skip(why_not())
+    with RoutedNamespaces() as fabric:
+        yield fabric
