@@ -9,19 +9,22 @@ router (the ::1 and .1 of its network), and a rule from its network to that tabl
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import functools
 import os
 import shutil
+import socket
+import struct
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
-
 Answer = TypeVar("Answer")
 CLONE_NEWNET = 0x40000000
+SIOCGIFFLAGS, IFF_UP, IFF_RUNNING = 0x8913, 0x1, 0x40
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -60,6 +63,22 @@ def inside(namespace: str) -> Iterator[None]:
             _setns(home.fileno())
 
 
+def wait_until_running(seconds: float = 5.0) -> None:
+    """Until every link passes packets: a new one drops them until the kernel has got round to it, later on a busy machine."""
+    deadline = time.monotonic() + seconds
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _number, name in socket.if_nameindex():
+            while _flags(sock, name) & (IFF_UP | IFF_RUNNING) == IFF_UP:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{name} does not come up")
+                time.sleep(0.01)
+
+
+def _flags(sock: socket.socket, name: str) -> int:
+    answer = fcntl.ioctl(sock, SIOCGIFFLAGS, struct.pack("16s16x", name.encode()))
+    return struct.unpack_from("=H", answer, 16)[0]
+
+
 def _setns(descriptor: int) -> None:
     if _libc.setns(descriptor, CLONE_NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
@@ -84,6 +103,9 @@ class RoutedNamespaces:
                 self._set("net/ipv4/ip_forward", "1")
             for number in (1, 2):
                 self._connect(number)
+            for name in (*self.hosts, self.router):
+                with inside(name):
+                    wait_until_running()
         except BaseException:
             self.__exit__()
             raise
@@ -155,12 +177,3 @@ class RoutedNamespaces:
             }
             for rail in range(self.rails)
         ]
-
-
-@pytest.fixture(name="fabric")
-def fixture_fabric() -> Iterator[RoutedNamespaces]:
-    """Two hosts with two rails each, new for every test; the test is skipped where namespaces cannot be had."""
-    if why_not():
-        pytest.skip(why_not())
-    with RoutedNamespaces() as fabric:
-        yield fabric

@@ -9,10 +9,7 @@ import struct
 import pytest
 from ansible_collections.infera.baremetal.plugins.module_utils import neighbours, netlink
 from ansible_collections.infera.baremetal.plugins.module_utils.neighbours import resolved, states
-from ansible_collections.infera.baremetal.tests.unit.plugins.module_utils.routed_namespaces import (
-    RoutedNamespaces,
-    fixture_fabric,  # noqa: F401
-)
+from ansible_collections.infera.baremetal.tests.unit.plugins.module_utils.routed_namespaces import RoutedNamespaces
 
 
 @pytest.mark.parametrize("state", ["REACHABLE", "STALE", "DELAY", "PROBE", "PERMANENT", "NOARP"])

@@ -19,10 +19,7 @@ from ansible_collections.infera.baremetal.plugins.module_utils.policy import (
     remedy,
     source_remedy,
 )
-from ansible_collections.infera.baremetal.tests.unit.plugins.module_utils.routed_namespaces import (
-    RoutedNamespaces,
-    fixture_fabric,  # noqa: F401
-)
+from ansible_collections.infera.baremetal.tests.unit.plugins.module_utils.routed_namespaces import RoutedNamespaces
 
 net = ipaddress.ip_network
 SOURCE, PEER = ipaddress.ip_address("fd00:a:1:1::2"), ipaddress.ip_address("fd00:a:1:2::2")

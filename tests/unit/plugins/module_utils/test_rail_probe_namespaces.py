@@ -11,10 +11,7 @@ from typing import Any
 import pytest
 from ansible_collections.infera.baremetal.plugins.module_utils import routes
 from ansible_collections.infera.baremetal.plugins.modules.rail_probe import run
-from ansible_collections.infera.baremetal.tests.unit.plugins.module_utils.routed_namespaces import (
-    RoutedNamespaces,
-    fixture_fabric,  # noqa: F401
-)
+from ansible_collections.infera.baremetal.tests.unit.plugins.module_utils.routed_namespaces import RoutedNamespaces
 
 SHORT = {"pairing": "same_index", "count": 2, "interval": 0.02, "timeout": 0.3, "concurrency": 64, "rate": 1000.0}
 

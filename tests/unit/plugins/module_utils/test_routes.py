@@ -11,10 +11,7 @@ import struct
 import pytest
 from ansible_collections.infera.baremetal.plugins.module_utils import netlink, routes
 from ansible_collections.infera.baremetal.plugins.module_utils.routes import Query, Route, answered, lookup, request
-from ansible_collections.infera.baremetal.tests.unit.plugins.module_utils.routed_namespaces import (
-    RoutedNamespaces,
-    fixture_fabric,  # noqa: F401
-)
+from ansible_collections.infera.baremetal.tests.unit.plugins.module_utils.routed_namespaces import RoutedNamespaces
 
 DST, SRC, OIF, GATEWAY, PREFSRC, VIA = 1, 2, 4, 5, 7, 18
 HOP = bytes.fromhex("fd00000a000100010000000000000001")
