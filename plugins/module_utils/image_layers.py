@@ -239,16 +239,17 @@ class _Pieces:
     """Pieces of a file, as a file that is read from its beginning to its end."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._piece = pieces, b""
+        self._pieces, self._piece, self._at = pieces, b"", 0
 
     def read(self, size: int) -> bytes:
         """At most C(size) bytes; none at the end."""
-        while not self._piece:
+        while self._at >= len(self._piece):
             try:
-                self._piece = next(self._pieces)
+                self._piece, self._at = next(self._pieces), 0
             except StopIteration:
                 return b""
-        found, self._piece = self._piece[:size], self._piece[size:]
+        found = self._piece[self._at : self._at + size]
+        self._at += len(found)
         return found
 
 

@@ -12,7 +12,7 @@ description:
   - Finds libibverbs, the provider library of a driver and the C library in a pinned image, and reads what they demand of each other, as
     M(infera.baremetal.verbs_abi_info) does on a host. So a mismatch is known before anything is deployed.
   - Nothing is run, pulled or unpacked. The layers pass once, with what they hide and their links honoured, and only the few files are kept.
-    That takes as long as decompressing the image, about a minute for 15 GB.
+    That takes as long as decompressing the image - 330 MB of its content a second were seen with gzip.
   - The digests of layers are not checked; M(infera.baremetal.containerd_image) does that.
 author:
   - infera.baremetal authors (@infera-project)

@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from ansible_collections.infera.baremetal.plugins.module_utils.image_libraries import of_archive
 from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import image_report, image_verdict, report
-from ansible_collections.infera.baremetal.tests.providers.test_providers import (  # noqa: F401
-    fixture_packages,
-    told,
-)
+from ansible_collections.infera.baremetal.tests.providers import test_providers
 from ansible_collections.infera.baremetal.tests.unit.plugins.module_utils.test_oci_archive import Layout, pinned
+
+# pytest finds it here, too.
+fixture_packages = test_providers.fixture_packages
+told = test_providers.told
 
 
 def image(packages: Path, suite: str, path: Path, driver: str = "ionic", pack: Any = gzip.compress) -> dict[str, Any]:
