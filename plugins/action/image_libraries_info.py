@@ -18,6 +18,8 @@ from ansible_collections.infera.baremetal.plugins.module_utils.findings import F
 from ansible_collections.infera.baremetal.plugins.module_utils.image_libraries import of_archive
 from ansible_collections.infera.baremetal.plugins.module_utils.image_reference import parse
 from ansible_collections.infera.baremetal.plugins.modules.image_libraries_info import ARGUMENT_SPEC
+from ansible_collections.infera.baremetal.plugins.plugin_utils.elf import HAS_ELFTOOLS
+from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import image_report
 
 #: Changes when what is kept of an image has other keys.
 FORMAT = 1
@@ -29,9 +31,7 @@ class ActionModule(ActionBase):
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
         options = self.validate_argument_spec(ARGUMENT_SPEC)[1]
-        try:
-            from ansible_collections.infera.baremetal.plugins.plugin_utils.provider import image_report
-        except ImportError:
+        if not HAS_ELFTOOLS:
             msg = "The Python library pyelftools is missing on the controller. Fix: pip install -r requirements.txt"
             return {**result, "failed": True, "msg": msg}
 
