@@ -25,7 +25,8 @@ def engine_image(
         reference = str(parse(settings.get("image") or _of_role(settings, groups) or _of_recipe(settings)))
         archives = [image for image in images if _same(image, reference)]
     except (FindingError, AttributeError, TypeError):
-        return {"name": "", "archive": ""}
+        # What was named here and is no pinned image is refused by name, where it is looked into.
+        return {"name": str(settings.get("image") or ""), "archive": ""}
     paths = [os.path.expanduser(str(image.get("archive") or "")) for image in archives]
     return {"name": reference, "archive": next((path for path in paths if os.path.isfile(path)), "")}
 
