@@ -30,6 +30,8 @@ class ActionModule(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
+        # Asking changes nothing, and uri would answer that it is skipped.
+        self._task.check_mode = False
         options = self.validate_argument_spec(
             {
                 "kubeconfig": {"type": "path", "required": True},

@@ -17,7 +17,7 @@ author:
 options:
   _input:
     description:
-      - Host -> what it saw, as P(infera.baremetal.rails_seen#filter) returns it (C(rails), C(probes), C(findings), C(error)), or the
+      - Host -> what it saw, as P(infera.baremetal.rails_seen#filter) returns it (C(rails), C(probes), C(unprobed), C(findings), C(error)), or the
         list of its probes alone.
     type: dict
     required: true
@@ -37,7 +37,7 @@ options:
     default: 0
 notes:
   - Codes of findings are V(rails_unread), V(rail_source_missing), V(rail_no_route), V(rail_wrong_device), V(rail_wrong_source),
-    V(rail_gateway_unresolved), V(rail_no_reply), V(rail_mtu_too_small), V(rails_cabling), V(rails_uneven), V(rails_pair_unfit),
+    V(rail_gateway_unresolved), V(rail_no_reply), V(rail_mtu_too_small), V(rail_untried), V(rails_cabling), V(rails_uneven), V(rails_pair_unfit),
     V(rails_hosts_left_out), and those of M(infera.baremetal.rail_info).
 """
 

@@ -43,7 +43,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: Host -> C(rails), C(findings) and C(probes), and C(error) where something could not be had.
+  description: Host -> C(rails), C(findings), C(probes) and C(unprobed) (pairs that could not be tried), and C(error) where something could not be had.
   type: dict
 """
 
@@ -59,6 +59,7 @@ def rails_seen(
 def _seen(variables: Mapping[str, Any], read: str, probed: list[str]) -> dict[str, Any]:
     result = variables.get(read) or {}
     seen: dict[str, Any] = {key: list(result.get(key) or []) for key in ("rails", "findings")}
+    seen["unprobed"] = []
     probes: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     errors = [] if "rails" in result else [str(result.get("msg") or "its rails were not read")]
     for name in probed:
@@ -67,6 +68,7 @@ def _seen(variables: Mapping[str, Any], read: str, probed: list[str]) -> dict[st
             probes.setdefault((probe["rail"], probe["peer"], probe["peer_rail"]), probe)
         if told and "probes" not in told and not told.get("skipped"):
             errors.append(str(told.get("msg") or "its rails were not tried"))
+        seen["unprobed"] = seen["unprobed"] or list((told.get("summary") or {}).get("unprobed") or [])
     seen["probes"] = list(probes.values())
     if errors:
         seen["error"] = "; ".join(errors)

@@ -25,6 +25,7 @@ _RUN = ("ip ", "sysctl ")
 _COMMANDS = (*_RUN, "on ")
 
 _FIXES = {
+    "untried": "give both ends an address of one family",
     "source_missing": "bring the rail up and give it its address (ip address show)",
     "no_reply": "look at the switch ports and routes between them, and at filters on both hosts (nft list ruleset)",
     "mtu_too_small": "set the same MTU on both ends and on every hop",
@@ -113,6 +114,11 @@ class Seen:
             (host, probe["rail"], probe["peer"], probe["peer_rail"]): probe
             for host, each in told.items()
             for probe in each.get("probes") or []
+        }
+        self.untried = {
+            (host, each["rail"], each["peer"]): str(each["reason"])
+            for host, told_by in told.items()
+            for each in told_by.get("unprobed") or []
         }
         self.tried: Set[PairOfHosts] = {(host, peer) for host, _rail, peer, _other in self.probes}
         self.rail_findings: Dict[str, Dict[int, List[Mapping[str, Any]]]] = {}
@@ -250,6 +256,13 @@ def _between(known: Seen, ends: Sequence[Tuple[str, int, Optional[Mapping[str, A
                 finding["message"] for finding in known.rail_findings[host][rail] if finding["severity"] == "error"
             ]
             causes.append(Cause(host, rail, "source_missing", texts[0], peer))
+    if not causes:
+        # Not tried from either end: no common family of addresses, as a rule.
+        causes = [
+            Cause(host, rail, "untried", known.untried[host, rail, peer], peer)
+            for (host, rail, _probe), (peer, _other, _answer) in (ends, ends[::-1])
+            if (host, rail, peer) in known.untried
+        ]
     # What says most first: an error that a hop reported, or a limit, before silence.
     return sorted(causes, key=lambda cause: cause.verdict == "no_reply" and "does not answer" in cause.reason)[:1]
 

@@ -196,23 +196,28 @@ def wait_until_settled(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[Node, list[Finding]]:
-    """Poll until the node is settled. After C(seconds), or as soon as its service keeps failing for a known cause, say why."""
+    """Poll until the node is settled. After C(seconds), or as soon as its service keeps failing for a known cause, say why.
+
+    What the service did and said before this start of it is no cause: it may be what was just mended.
+    """
     deadline = clock() + seconds
+    first = read_unit(target.unit, runner)
+    since = first.started if first.started is not None else time.time() - 2
     while True:
         node = read_node(target, runner)
         if settled(target, node):
             return node, []
-        failing = node.unit.active == "failed" or node.unit.restarts >= 3
-        if clock() >= deadline or (failing and _cause(target, runner)):
-            return node, explain(target, node, runner)
+        failing = node.unit.active == "failed" or node.unit.restarts - first.restarts >= 3
+        if clock() >= deadline or (failing and _cause(target, runner, since)):
+            return node, explain(target, node, runner, since)
         sleep(0.5)
 
 
-def explain(target: Target, node: Node, runner: Runner = run) -> list[Finding]:
-    """Why the node is not what was asked for, the most telling finding first."""
+def explain(target: Target, node: Node, runner: Runner = run, since: Optional[float] = None) -> list[Finding]:
+    """Why the node is not what was asked for, the most telling finding first. C(since): when its service was started."""
     where = target.name
     findings = []
-    cause = _cause(target, runner)
+    cause = _cause(target, runner, since)
     if cause:
         findings.append(cause)
     if target.server_url:
@@ -238,7 +243,7 @@ def explain(target: Target, node: Node, runner: Runner = run) -> list[Finding]:
             )
         )
     if not findings:
-        lines = last_log_lines(target.unit, 5, runner)
+        lines = last_log_lines(target.unit, 5, runner, since)
         findings.append(
             Finding(
                 "k3s_not_ready",
@@ -252,8 +257,8 @@ def explain(target: Target, node: Node, runner: Runner = run) -> list[Finding]:
     return findings
 
 
-def _cause(target: Target, runner: Runner) -> Optional[Finding]:
-    for line in reversed(last_log_lines(target.unit, 60, runner)):
+def _cause(target: Target, runner: Runner, since: Optional[float]) -> Optional[Finding]:
+    for line in reversed(last_log_lines(target.unit, 60, runner, since)):
         for pattern, code, message, fix in CAUSES:
             # A server's own components miss its API while it starts: that is no cause.
             if code == "k3s_server_unreachable" and not target.server_url:

@@ -19,13 +19,15 @@ _TOKEN = re.compile(r"K10[0-9a-f]{64}::\S+")
 
 
 def run(command: list[str]) -> tuple[int, str]:
-    """Exit status and standard output with standard error; 127 where the program is missing, 124 after 30 seconds."""
+    """Exit status and standard output with standard error; 127 where the program is missing, 126 where it cannot be run, 124 after 30 seconds."""
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30, check=False
         )
     except FileNotFoundError:
         return 127, f"{command[0]}: not found"
+    except OSError as error:
+        return 126, f"{command[0]}: {error.strerror or error}"
     except subprocess.TimeoutExpired:
         return 124, f"{command[0]}: no answer within 30 s"
     return done.returncode, done.stdout.decode("utf-8", "replace")
@@ -73,7 +75,9 @@ def _seconds(stamp: str) -> Optional[int]:
         return None
 
 
-def last_log_lines(name: str, lines: int = 200, runner: Runner = run) -> list[str]:
-    """The unit's last journal lines, tokens cut out."""
-    status, text = runner(["journalctl", "--unit", name, "--lines", str(lines), "--output", "cat", "--no-pager"])
+def last_log_lines(name: str, lines: int = 200, runner: Runner = run, since: Optional[float] = None) -> list[str]:
+    """The unit's last journal lines, tokens cut out; none from before C(since), in seconds since the epoch."""
+    after = ["--since", f"@{int(since)}"] if since is not None else []
+    command = ["journalctl", "--unit", name, *after, "--lines", str(lines), "--output", "cat", "--no-pager"]
+    status, text = runner(command)
     return [_TOKEN.sub("K10<cut>", line) for line in text.splitlines() if line.strip()] if status == 0 else []

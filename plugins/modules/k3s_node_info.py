@@ -136,6 +136,8 @@ findings:
   returned: always
 """
 
+import time
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.infera.baremetal.plugins.module_utils.findings import summary
 from ansible_collections.infera.baremetal.plugins.module_utils.k3s_node import (
@@ -178,11 +180,12 @@ def main() -> None:
         node = read_node(target)
         in_order = settled(target, node) and node.unit.enabled
         module.exit_json(changed=False, node=to_dict(node), settled=in_order, differing=stale, findings=[])
+    started = time.monotonic()
     node, problems = wait_until_settled(target, seconds)
     findings = [finding.to_dict() for finding in problems]
     if findings:
         module.fail_json(
-            msg=f"{target.name} did not become Ready within {seconds} s.\n{summary(findings)}",
+            msg=f"{target.name} is not Ready after {time.monotonic() - started:.0f} s.\n{summary(findings)}",
             node=to_dict(node),
             settled=False,
             differing=stale,

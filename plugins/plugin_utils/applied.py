@@ -62,11 +62,12 @@ def apply(cluster: Cluster, definitions: Iterable[Mapping[str, Any]], force: boo
         if check_mode and new_namespaces & {name, definition["metadata"].get("namespace", "")}:
             objects.append(Applied(label(definition), True, {}, definition))
             continue
+        before = None
         try:
             before = cluster.get(path_of(definition))
             after = cluster.apply(definition, FIELD_MANAGER, force, dry_run=True)
         except KubeError as error:
-            errors.append(f"{label(definition)}: {error}")
+            errors.append(f"{label(definition)}: {error}{_way_out(error, before)}")
             continue
         is_new = name in new_namespaces
         objects.append(_compared(definition, None if is_new else before, after))
@@ -112,6 +113,15 @@ def _try(action: Any, definition: Mapping[str, Any]) -> Any:
         return action()
     except KubeError as error:
         raise ApplyError(f"{label(definition)}: {error}") from error
+
+
+def _way_out(error: KubeError, before: Any) -> str:
+    """An edit that does not go together with what is applied is no conflict to the API server, but an invalid object."""
+    if error.status == 422 and before is not None:
+        return (
+            " Fix: if somebody edited it, undo that, or delete it (kubectl delete) and run again, which makes it anew."
+        )
+    return ""
 
 
 def _compared(definition: Mapping[str, Any], before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Applied:

@@ -320,7 +320,8 @@ def node_findings(
         )
     for key, cidr in (cidrs or {}).items():
         variable, standing = f"k3s_{key.replace('-', '_')}", (node.get("config") or {}).get(key, cidr)
-        if node.get("installed_version") and standing != cidr:
+        # A file that somebody broke says nothing of the cluster; the run writes it again.
+        if node.get("installed_version") and standing != cidr and _is_cidrs(standing):
             findings.append(
                 _error(
                     "k3s_cidr_changed",
@@ -330,6 +331,13 @@ def node_findings(
                 )
             )
     return findings
+
+
+def _is_cidrs(text: str) -> bool:
+    try:
+        return bool([ipaddress.ip_network(part.strip()) for part in text.split(",")])
+    except ValueError:
+        return False
 
 
 def version_findings(installed: str | None, wanted: str, where: str) -> list[Finding]:

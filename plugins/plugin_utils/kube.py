@@ -10,11 +10,13 @@ process talks to the API for a whole stage: the client alone takes half a second
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Mapping, Protocol
 
 JsonObject = Mapping[str, Any]
 
 TIMEOUT_SECONDS = 30
+BRING = "Fix: run playbooks/k3s.yml, which brings the kubeconfig again, or correct cluster_kubeconfig."
 _CLUSTER_SCOPED = frozenset({"Namespace", "Node", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"})
 
 
@@ -110,7 +112,8 @@ class _Client:
         try:
             client = config.new_client_from_config(config_file=kubeconfig)
         except Exception as error:  # What YAML, base64 and the file system raise, as it comes.
-            raise KubeError(f"{kubeconfig} is no usable kubeconfig: {_first_line(error)}") from error
+            said = "there is no such file" if not os.path.exists(kubeconfig) else _first_line(error)
+            raise KubeError(f"{kubeconfig} is no usable kubeconfig: {said}. {BRING}") from error
         self._client = DynamicClient(client, discoverer=lambda _client, _cache: None)
 
     def request(self, method: str, path: str, query: Mapping[str, str], body: JsonObject | None = None) -> str:
@@ -130,9 +133,17 @@ class _Client:
             )
             return answer.data.decode("utf-8", "replace")
         except ApiException as error:
-            raise KubeError(_told(error.body) or str(error.reason), error.status or 0) from error
-        except (HTTPError, OSError) as error:  # From a refused connection to a certificate that does not match.
-            raise KubeError(f"The API does not answer: {_first_line(error)}") from error
+            told = _told(error.body) or str(error.reason)
+            raise KubeError(f"{told}. {BRING}" if error.status == 401 else told, error.status or 0) from error
+        except (HTTPError, OSError) as error:
+            told = _first_line(error)
+            if "CERTIFICATE_VERIFY_FAILED" in told:
+                raise KubeError(
+                    f"The API is not that of the kubeconfig: its certificate is another CA's. {BRING}"
+                ) from error
+            raise KubeError(
+                f"The API does not answer: {told}. Fix: see `systemctl status k3s` on the server."
+            ) from error
 
 
 def _told(body: Any) -> str:

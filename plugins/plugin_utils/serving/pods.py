@@ -160,10 +160,16 @@ def _not_ready(
     instance: str, pods: list[PodObject], warnings: Mapping[str, list[tuple[str, str]]], logs: Mapping[str, str]
 ) -> Finding:
     if not pods:
+        refused = [
+            f"{reason}: {message}"
+            for name, told in warnings.items()
+            if name.startswith(f"{instance}-")
+            for reason, message in told
+        ]
         return Finding(
             code="serving_no_pod",
             severity="error",
-            message="has no pod of the revision that was applied",
+            message=f"has no pod of the revision that was applied{'; ' if refused else ''}{'; '.join(dict.fromkeys(refused))}",
             fix="see kubectl describe deployment and replicaset: a quota or an admission rule may refuse the pod",
             where=instance,
         )
@@ -219,10 +225,10 @@ def _container_reasons(pod: PodObject) -> list[tuple[str, str]]:
 
 
 def _warnings(events: Iterable[Mapping[str, Any]]) -> dict[str, list[tuple[str, str]]]:
-    """Pod -> its warning events, the latest of each reason."""
+    """Pod or ReplicaSet -> its warning events, the latest of each reason."""
     found: dict[str, list[tuple[str, str]]] = {}
     for event in sorted(events, key=lambda each: each.get("lastTimestamp") or ""):
-        if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("kind") == "Pod":
+        if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("kind") in ("Pod", "ReplicaSet"):
             found.setdefault(event["involvedObject"]["name"], []).append(
                 (event.get("reason") or "", event.get("message") or "")
             )

@@ -85,7 +85,7 @@ def worker_findings(plan: Mapping[str, Any], answer: Any, pods: Iterable[PodObje
             _error(
                 "verify_workers_unreadable",
                 "router",
-                f"/v1/workers answered {_short(answer)}",
+                f"/v1/workers answered {_short(_said(answer))}",
                 "see the router's last log lines",
             )
         ]
@@ -226,6 +226,13 @@ def _parsed(answer: Mapping[str, Any]) -> Any:
         return json.loads(answer.get("content") or "null")
     except ValueError:
         return None
+
+
+def _said(answer: Any) -> Any:
+    """What of uri's result is worth reading: what the router said, else what happened."""
+    if not isinstance(answer, Mapping):
+        return answer
+    return answer.get("content") or answer.get("msg") or _parsed(answer)
 
 
 def _is_local(host: str) -> bool:

@@ -74,6 +74,12 @@ def test_second_run_changes_nothing(site: Site) -> None:
     assert site.second().changed == 0
 
 
+def test_prediction_on_a_standing_cluster_changes_nothing(site: Site) -> None:
+    site.standing()
+    run = site.play("site.yml", "--check", "--diff").unchanged()
+    assert "->" in run.output.split("Show the answer")[1], "the model was not asked"
+
+
 def test_artifact_in_an_empty_folder(site: Site, installed: Path, tmp_path: Path) -> None:
     site.standing()
     variables = tmp_path / "variables.json"

@@ -19,7 +19,7 @@ def test_the_first_look_at_a_pair_of_rails_counts_and_a_second_adds_what_is_new(
     }
 
     assert rails_seen(["a"], hostvars, "read", ["one", "two"]) == {
-        "a": {"rails": [RAIL], "findings": [], "probes": [PROBE, OTHER]}
+        "a": {"rails": [RAIL], "findings": [], "probes": [PROBE, OTHER], "unprobed": []}
     }
 
 
@@ -32,6 +32,6 @@ def test_a_host_that_could_not_be_read_or_tried_keeps_the_reason():
 
     seen = rails_seen(["gone", "denied", "never"], hostvars, "read", ["one"])
 
-    assert seen["gone"] == {"rails": [], "findings": [], "probes": [], "error": "no route to host"}
+    assert seen["gone"] == {"rails": [], "findings": [], "probes": [], "unprobed": [], "error": "no route to host"}
     assert seen["denied"]["error"] == "needs root"
     assert seen["never"]["error"] == "its rails were not read"

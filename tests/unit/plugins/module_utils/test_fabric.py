@@ -256,3 +256,16 @@ def test_a_hundred_hosts_make_all_their_pairs():
     merged = merge(seen, pairs_needed=[[a, b] for a in hosts[:50] for b in hosts[50:]])
 
     assert len(merged["pairs"]) == 4950 and merged["findings"] == []
+
+
+def test_rails_that_could_not_be_tried_say_why():
+    seen = whole("ab", rails=1)
+    for host, peer in (("a", "b"), ("b", "a")):
+        seen[host]["probes"] = []
+        reason = f"{peer}: has 10.0.0.1, which is not of the family of fd00::1"
+        seen[host]["unprobed"] = [{"peer": peer, "rail": 0, "reason": reason}]
+
+    merged = merge(seen, pairs_needed=[["a", "b"]])
+
+    assert told(merged)[0] == ("rail_untried", "error", "a")
+    assert "not of the family" in one(merged)["rails"][0]["reason"]

@@ -34,15 +34,18 @@ def node(ready="True", version="v1.36.2+k3s1", address="10.1.0.1"):
 class Host:
     """A scripted host: what its programs print. It stands for systemd, the journal and k3s; no process is started."""
 
-    def __init__(self, answers, log="", state="active", restarts=0):
-        self.answers, self.log, self.state, self.restarts = list(answers), log, state, restarts
+    def __init__(self, answers, log="", state="active", crashing=False):
+        self.answers, self.log, self.state, self.crashing = list(answers), log, state, crashing
+        self.commands = []
         self.now = 0.0
 
     def run(self, command):
+        self.commands.append(command)
         if command[0] == "env":
             return (
                 0,
-                f"LoadState=loaded\nActiveState={self.state}\nNRestarts={self.restarts}\nMainPID=1\nExecMainStartTimestamp=Mon 2026-11-30 20:11:37 UTC\n",
+                f"LoadState=loaded\nActiveState={self.state}\nMainPID=1\nExecMainStartTimestamp=Mon 2026-11-30 20:11:37 UTC\n"
+                f"NRestarts={7 + int(self.now / 2) if self.crashing else 0}\n",
             )
         if command[0] == "journalctl":
             return 0, self.log
@@ -92,17 +95,29 @@ def test_waits_until_the_node_is_ready_at_the_new_version():
     ],
 )
 def test_the_log_names_the_cause(log, code):
-    host = Host(["Error from server"], log=f"starting\n{log}\n", state="activating", restarts=3)
+    host = Host(["Error from server"], log=f"starting\n{log}\n", state="activating", crashing=True)
 
     _found, findings = host.wait(SERVER)
 
     assert findings[0].code == code
     assert findings[0].where == "gpu1"
-    assert host.now == 0.0, "a service that keeps failing for a known cause is not waited for"
+    assert host.now == 6.0, "a service that failed three times more for a known cause is not waited for"
+
+
+def test_what_was_said_before_this_start_is_no_cause():
+    host = Host(["refused"], log="token is not valid\n", state="activating", crashing=True)
+
+    host.wait(SERVER, seconds=8)
+
+    # date -u -d '2026-11-30 20:11:37' +%s
+    journal = [command for command in host.commands if command[0] == "journalctl"]
+    assert journal and all("@1796069497" in command for command in journal)
 
 
 def test_a_server_that_misses_its_own_api_is_not_told_to_open_a_port():
-    host = Host(["refused"], log="dial tcp [::1]:6443: connect: connection refused\n", state="activating", restarts=3)
+    host = Host(
+        ["refused"], log="dial tcp [::1]:6443: connect: connection refused\n", state="activating", crashing=True
+    )
 
     _found, findings = host.wait(SERVER, seconds=1)
 

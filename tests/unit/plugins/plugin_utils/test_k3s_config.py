@@ -177,6 +177,12 @@ def test_the_cidrs_of_a_cluster_that_stands_cannot_change():
     assert node_findings(node, "v1.36.2+k3s1", "", {"cluster-cidr": "10.42.0.0/16"}) == []
 
 
+def test_a_config_that_somebody_broke_says_nothing_of_the_cluster():
+    node = {"installed_version": "v1.36.2+k3s1", "config": {"cluster-cidr": "["}}
+
+    assert node_findings(node, "v1.36.2+k3s1", "", {"cluster-cidr": "10.52.0.0/16"}) == []
+
+
 def test_the_data_dir_of_an_installed_k3s_cannot_change():
     node = {"installed_version": "v1.36.2+k3s1", "data_dir": "/var/lib/rancher/k3s"}
 

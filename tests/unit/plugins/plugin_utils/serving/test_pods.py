@@ -181,3 +181,17 @@ def test_a_container_that_runs_without_being_ready_points_to_its_probe() -> None
 
 def test_no_pod_at_all_points_to_the_deployment() -> None:
     assert [finding.code for finding in rollout([wanted()], []).findings] == ["serving_no_pod"]
+
+
+def test_what_refuses_the_pod_is_read_from_its_replica_set() -> None:
+    event = {
+        "type": "Warning",
+        "reason": "FailedCreate",
+        "message": "exceeded quota: q",
+        "involvedObject": {"kind": "ReplicaSet", "name": f"{INSTANCE}-5d4"},
+    }
+
+    (finding,) = rollout([wanted()], [], events=[event]).findings
+
+    assert finding.code == "serving_no_pod"
+    assert "FailedCreate: exceeded quota: q" in finding.message
