@@ -86,3 +86,9 @@ def test_fewer_rails_can_be_enough(site: Site) -> None:
         site.play("rails.yml", variables={"rails_min": "7"}).succeeded()
 
     assert (pair()["verdict"], pair()["fit"]) == ("partial", True)
+
+
+def test_without_rdma_tools_the_exchange_says_how_to_get_them_and_stops_nobody(site: Site) -> None:
+    run = site.play("rails.yml", variables={"rails_rdma_test": "true"}).unchanged()
+
+    assert "rdma_tools_missing" in run.output and "perftest" in run.output, run.output[-3000:]
