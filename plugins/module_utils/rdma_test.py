@@ -53,7 +53,7 @@ CAUSES = (
     (r"Couldn't listen to port|Failed to bind socket", "port_in_use", "the TCP port is taken"),
     (r"Couldn't connect to \S+:\d+", "connection", "the server's TCP port cannot be reached"),
     (
-        r"Couldn't read|read/write|read from socket|read to socket|Failed to exchange|accept\(\) failed",
+        r"Couldn't (read|send)|(from|to) socket/rdma_cm|Failed to exchange|accept\(\) failed",
         "peer",
         "the other end gave up",
     ),
@@ -61,7 +61,7 @@ CAUSES = (
 
 
 @dataclass(frozen=True)
-class Test:
+class RailTest:
     """A rail of this host and its partner. C(peer_address) and C(tcp_port) (and the next port) are where the tools agree over TCP.
 
     C(bandwidth): whether both ends have perftest.
@@ -118,9 +118,9 @@ class Outcome:
         return asdict(self)
 
 
-def parse_tests(given: Iterable[Mapping[str, Any]]) -> List[Test]:
-    """Entries with the keys and types of Test; ValueError for what a tool would take for something else."""
-    tests = [Test(**entry) for entry in given]
+def parse_tests(given: Iterable[Mapping[str, Any]]) -> List[RailTest]:
+    """Entries with the keys and types of RailTest; ValueError for what a tool would take for something else."""
+    tests = [RailTest(**entry) for entry in given]
     for test in tests:
         for name in ("rdma_device", "peer_address"):
             if not getattr(test, name) or getattr(test, name).startswith("-"):
@@ -155,12 +155,12 @@ def _pingpong(text: str) -> Optional[Outcome]:
 
 
 def _bandwidth(text: str) -> Optional[Outcome]:
-    """The row below the table's head: bytes, iterations, peak, average, message rate."""
+    """The row below the table's head: bytes, iterations, peak, average, message rate. An average of 0 is none: seen on a busy host."""
     match = re.search(r"^ *#bytes .*BW average\[Gb/sec\].*\n *(\d+) +(\d+) +[\d.]+ +([\d.]+)\s", text, re.MULTILINE)
     if not match:
         return None
     size, count, average = match.groups()
-    return Outcome(True, gbps=float(average), bytes=int(size) * int(count))
+    return Outcome(True, gbps=float(average) or None, bytes=int(size) * int(count))
 
 
 def _failure(text: str) -> Outcome:
@@ -176,7 +176,7 @@ def _failure(text: str) -> Outcome:
 
 
 def run_client(
-    tests: Sequence[Test],
+    tests: Sequence[RailTest],
     seconds: int,
     timeout: float,
     sysfs_root: str = sysfs.ROOT,
@@ -185,7 +185,7 @@ def run_client(
 ) -> List[Dict[str, Any]]:
     """Every test's ping-pong side by side, then the bandwidth of those that came through; one result a test, in their order."""
 
-    def measure(kind: str, test: Test, limit: float) -> Outcome:
+    def measure(kind: str, test: RailTest, limit: float) -> Outcome:
         counter, before = sent_bytes(sysfs_root, test)
         outcome = _ask(kind, test, seconds, limit, path, connect_seconds)
         if outcome.ok and before is not None:
@@ -209,7 +209,7 @@ def run_client(
     ]
 
 
-def _ask(kind: str, test: Test, seconds: int, limit: float, path: str, connect_seconds: float) -> Outcome:
+def _ask(kind: str, test: RailTest, seconds: int, limit: float, path: str, connect_seconds: float) -> Outcome:
     """Once, and again while nothing listens yet."""
     deadline = time.monotonic() + connect_seconds
     while True:
@@ -249,26 +249,27 @@ def _start(command: Sequence[str], limit: float, path: str, output: Any) -> subp
 # --- counters ---------------------------------------------------------------------------------------------------------
 
 
-def sent_bytes(sysfs_root: str, test: Test) -> Tuple[str, Optional[int]]:
+def sent_bytes(sysfs_root: str, test: RailTest) -> Tuple[str, Optional[int]]:
     """What the rail has sent so far, with the counter's path below sysfs; ("", None) where it has none.
 
-    ionic counts RDMA's bytes apart; C(port_xmit_data) is in words of 4 bytes (sysfs-class-infiniband). Software RDMA has neither,
-    and passes its netdev, as a NIC's RDMA does not.
+    ionic counts RDMA's bytes apart; C(port_xmit_data) is in words of 4 bytes (sysfs-class-infiniband). A software device (rxe) counts what
+    it hands over, by whichever netdev it leaves, so there the rail's netdev is asked; a NIC's netdev does not see its RDMA.
     """
-    folder = f"class/infiniband/{test.rdma_device}/ports/{test.port}"
-    software = not os.path.exists(os.path.join(sysfs_root, "class/infiniband", test.rdma_device, "device"))
-    for counter, unit in (
-        (f"{folder}/hw_counters/tx_rdma_ucast_bytes", 1),
-        (f"{folder}/counters/port_xmit_data", 4),
-        *(((f"class/net/{test.netdev}/statistics/tx_bytes", 1),) if software else ()),
-    ):
+    device = f"class/infiniband/{test.rdma_device}"
+    counters = [
+        (f"{device}/ports/{test.port}/hw_counters/tx_rdma_ucast_bytes", 1),
+        (f"{device}/ports/{test.port}/counters/port_xmit_data", 4),
+    ]
+    if not os.path.exists(os.path.join(sysfs_root, device, "device")):
+        counters = [(f"class/net/{test.netdev}/statistics/tx_bytes", 1)]
+    for counter, unit in counters:
         value = sysfs.read_int(sysfs_root, counter)
         if value is not None:
             return counter, value * unit
     return "", None
 
 
-def _risen(sysfs_root: str, test: Test, before: int, expected: int) -> Optional[int]:
+def _risen(sysfs_root: str, test: RailTest, before: int, expected: int) -> Optional[int]:
     deadline = time.monotonic() + COUNTER_SECONDS
     while True:
         _counter, now = sent_bytes(sysfs_root, test)
@@ -281,7 +282,9 @@ def _risen(sysfs_root: str, test: Test, before: int, expected: int) -> Optional[
 # --- the servers ------------------------------------------------------------------------------------------------------
 
 
-def start_servers(tests: Sequence[Test], seconds: int, lifetime: int, folder: str = FOLDER, path: str = PATH) -> None:
+def start_servers(
+    tests: Sequence[RailTest], seconds: int, lifetime: int, folder: str = FOLDER, path: str = PATH
+) -> None:
     """Start the tools for every test. They end after one client, or after C(lifetime) seconds.
 
     What an earlier round left running is ended first, and its words are kept. OSError where the folder cannot be written, or C(timeout) is

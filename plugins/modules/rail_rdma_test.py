@@ -130,9 +130,10 @@ missing:
 results:
   description:
     - One entry a test, in their order - C(rail), C(peer), C(peer_rail), C(pingpong), and C(bandwidth) (null where it did not run).
-    - Both have C(ok), C(cause), C(error) (one line), C(usec) (an exchange of 4096 bytes there and back, in microseconds), C(gbps) (10^9 bits per
-      second, the average), C(bytes) (what this end sent, at least), C(sent) (by how many bytes the rail's own counter rose meanwhile; null where it
-      has none) and that C(counter), a path below sysfs.
+    - Both have C(ok), C(cause), C(error) (one line), C(usec) (an exchange of 4096 bytes there and back, in microseconds) and C(gbps) (10^9 bits
+      per second, the average; null where the tool gave none).
+    - And C(bytes) (what this end sent, at least), C(sent) (by how many bytes the rail's own counter rose meanwhile; null where it has none) and
+      that C(counter), a path below sysfs.
     - C(cause) is V(queue_pair) ("Failed to modify QP to RTR"), V(gid), V(device), V(memory), V(unacknowledged), V(completion), V(port_in_use),
       V(connection), V(peer) (the other end gave up - see what its server said), V(hung), V(unknown), or empty.
     - Counters are C(hw_counters/tx_rdma_ucast_bytes) (ionic), else C(counters/port_xmit_data) (in words of 4 bytes, here in bytes), else, for
