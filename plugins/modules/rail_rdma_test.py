@@ -16,13 +16,15 @@ description:
   - Servers listen on all addresses of the host, without any authentication, until their one client came or the time limit is over. Use it
     where the hosts trust each other, and set no time limit longer than is needed.
   - It fills the rails while it measures. Do not run it beside work that uses them.
-  - Without the tools nothing is tried, and nothing fails; RV(missing) names them.
+  - RV(missing) names tools that a host lacks; P(infera.baremetal.rail_rounds#filter) leaves such a host out, and nothing fails.
 author:
   - infera.baremetal authors (@infera-project)
 attributes:
   check_mode:
-    description: Does nothing in check mode but look for the tools.
+    description: Looks for the tools, and neither starts nor ends anything.
     support: partial
+    details:
+      - Nothing is measured, so there are no RV(results) and no RV(servers).
   diff_mode:
     description: Returns what changed in state.
     support: none
