@@ -83,22 +83,13 @@ class RailTest:
         return list(TOOLS) if self.bandwidth else ["pingpong"]
 
     def command(self, kind: str, seconds: int, client: bool) -> List[str]:
-        tool = [TOOLS[kind], "-d", self.rdma_device, "-i", str(self.port)]
         if kind == "pingpong":
             # Events instead of polling: on few cores polling takes the time that the other end needs.
-            tool += ["-e", "-g", str(self.gid_index), "-n", str(ITERATIONS), "-p", str(self.tcp_port)]
+            own = f"-e -g {self.gid_index} -n {ITERATIONS} -p {self.tcp_port}"
         else:
-            tool += [
-                "-F",
-                "--report_gbits",
-                "-x",
-                str(self.gid_index),
-                "-D",
-                str(seconds),
-                "-p",
-                str(self.tcp_port + 1),
-            ]
-        return tool + ([self.peer_address] if client else [])
+            own = f"-F --report_gbits -x {self.gid_index} -D {seconds} -p {self.tcp_port + 1}"
+        device = ["-d", self.rdma_device, "-i", str(self.port)]
+        return [TOOLS[kind], *device, *own.split(), *([self.peer_address] if client else [])]
 
 
 @dataclass(frozen=True)
@@ -147,7 +138,7 @@ def parse(kind: str, text: str) -> Outcome:
 
 def _pingpong(text: str) -> Optional[Outcome]:
     moved = re.search(r"(\d+) bytes in [\d.]+ seconds", text)
-    each = re.search(r"iters in [\d.]+ seconds = ([\d.]+) usec/iter", text)
+    each = re.search(r"iters in [\d.]+ seconds = (\d+\.\d+) usec/iter", text)
     if not moved or not each:
         return None
     # It counts both directions.
@@ -156,7 +147,7 @@ def _pingpong(text: str) -> Optional[Outcome]:
 
 def _bandwidth(text: str) -> Optional[Outcome]:
     """The row below the table's head: bytes, iterations, peak, average, message rate. An average of 0 is none: seen on a busy host."""
-    match = re.search(r"^ *#bytes .*BW average\[Gb/sec\].*\n *(\d+) +(\d+) +[\d.]+ +([\d.]+)\s", text, re.MULTILINE)
+    match = re.search(r"^ *#bytes .*BW average\[Gb/sec\].*\n *(\d+) +(\d+) +[\d.]+ +(\d+\.\d+)\s", text, re.MULTILINE)
     if not match:
         return None
     size, count, average = match.groups()

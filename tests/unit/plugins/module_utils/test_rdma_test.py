@@ -1,7 +1,7 @@
 # -*- coding: utf-8 -*-
 # Copyright (c) 2026 the infera.baremetal authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
-"""What the tools print was taken from rdma-core 56 and perftest 25 over Soft-RoCE, or from their sources where they fail otherwise.
+"""What the tools print was taken from rdma-core 56 and perftest 6.24 over Soft-RoCE, or from their sources where they fail otherwise.
 
 Here stand-ins print it, since there is no RDMA: the device's name says how one behaves.
 """
