@@ -78,7 +78,7 @@ def once(folders: list[str], key: str, look: Callable[[], dict[str, Any]]) -> di
         with contextlib.suppress(OSError, ValueError), open(os.path.join(folder, name), encoding="utf-8") as file:
             return json.load(file)
     os.makedirs(folders[-1], mode=0o700, exist_ok=True)
-    with open(os.path.join(folders[-1], name), "a+", encoding="utf-8") as file:
+    with open(os.path.join(folders[-1], name), "a+", encoding="utf-8", opener=_private) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
         with contextlib.suppress(ValueError):  # empty, or cut short by a kill
@@ -90,3 +90,7 @@ def once(folders: list[str], key: str, look: Callable[[], dict[str, Any]]) -> di
         file.truncate(0)
         file.write(kept)
         return json.loads(kept)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -124,6 +124,15 @@ def input_findings(given: Mapping[str, Any], server: bool) -> list[Finding]:
                 "group k3s_server",
             )
         )
+    elif not server and not given.get("server_in_run", True) and not given.get("server_address"):
+        findings.append(
+            _error(
+                "k3s_server_unknown",
+                f"the address of {given['server']} is not known: it is no part of this run, and no earlier run from here has recorded it",
+                f"Run without --limit first, or set cluster_address of {given['server']}.",
+                "group k3s_server",
+            )
+        )
     findings += artifact_findings(given.get("artifacts") or ())
     findings += option_findings(given)
     findings += _data_dir_findings(str(given.get("data_dir") or ""))

@@ -31,6 +31,17 @@ def test_good_input_has_no_findings():
     assert input_findings(GOOD, server=False) == []
 
 
+def test_an_agent_cannot_join_a_server_of_which_only_the_name_is_known():
+    left_out = {**GOOD, "server": "gpu9", "server_in_run": False, "server_address": ""}
+
+    (finding,) = input_findings(left_out, server=False)
+    assert finding.code == "k3s_server_unknown"
+    assert "gpu9" in finding.message and "without --limit" in finding.fix
+    assert input_findings({**left_out, "server_address": "10.1.0.9"}, server=False) == []
+    assert input_findings({**left_out, "server_in_run": True}, server=False) == []
+    assert input_findings(left_out, server=True) == []
+
+
 def test_a_misspelt_key_is_refused_with_the_nearest_one():
     (finding,) = config_findings({"kublet-arg": []}, server=True)
 
