@@ -181,7 +181,9 @@ class ActionModule(ActionBase):
         if not reuse:
             self._send(options, task_vars, shipment)
         result = self._import(options, task_vars, shipment, later)
-        if reuse and result.get("failed") and DAMAGED & {finding["code"] for finding in result.get("findings", [])}:
+        codes = {finding["code"] for finding in result.get("findings", [])}
+        # What a killed run left at work on the host takes the file away when it is done, also one that was sent meanwhile.
+        if result.get("failed") and ("image_archive_missing" in codes or (reuse and DAMAGED & codes)):
             self._module(options, task_vars, {"step": "plan", "owner": self._writer(), "keep": later})
             self._send(options, task_vars, shipment)
             result = self._import(options, task_vars, shipment, later)
