@@ -8,6 +8,7 @@ sockets are real, and bound to 127.0.0.x or ::1 on `lo`.
 
 from __future__ import annotations
 
+import ctypes
 import http.client
 import http.server
 import json
@@ -24,6 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 
 ENGINE = pathlib.Path(__file__).resolve().parents[2] / "lab" / "images" / "engine"
 SELECTOR = "infera.amd.com/deployment=infera"
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def write(path: pathlib.Path, text: str) -> None:
@@ -135,6 +137,11 @@ class FakeApi:
         return Handler
 
 
+def _end_with_the_test() -> None:
+    """ansible-test forks for every test, and such a fork leaves without tearing down what the module shares."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
 class Process:
     """`python3 -m MODULE ARGUMENTS`, as in the image; its output is kept."""
 
@@ -151,6 +158,7 @@ class Process:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=_end_with_the_test,
         )
         self.lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
