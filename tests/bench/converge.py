@@ -192,7 +192,7 @@ def write_plan(facts: dict[str, Any], hosts: dict[str, dict[str, Any]]) -> Path:
         "AGENT": agent,
         "SERVER_ADDRESS": values["ansible_host"],
         "AGENT_ADDRESS": hosts[agent]["ansible_host"],
-        "INTERFACE": facts["cluster_interface"],
+        "INTERFACE": "eth0",  # The management card of every node of the lab.
         "DATA_DIR": values["k3s_data_dir"],
         "K3S": f"{values['lab_k3s']['directory']}/k3s",
         "AIRGAP": f"{values['lab_k3s']['directory']}/{values['lab_k3s']['airgap']}",
