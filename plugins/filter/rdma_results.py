@@ -40,7 +40,8 @@ options:
 notes:
   - V(rdma_failed) has one finding a cause, an error where serving needs one of the pairs. V(rdma_wrong_rail) - it succeeded, and the rail's
     counter did not rise. V(rdma_slow) - below O(floor) (an error where it is set and serving needs the pair), or below 80 % of the median
-    of all, from three measurements on. V(rdma_untried) - planned, and no result. V(rdma_tools_missing) is to know.
+    of all, from three measurements on. V(rdma_uncounted) - the counter cannot be read, so nothing is proven (to know).
+    V(rdma_untried) - planned, and no result. V(rdma_tools_missing) is to know.
 """
 
 EXAMPLES = r"""

@@ -56,6 +56,7 @@ class Exchange:
     cause: str = ""
     error: str = ""
     wrong_rail: str = ""
+    counted: bool = True  # Whether the rail's own counter could be read.
 
     @property
     def ends(self) -> Tuple[Tuple[str, int], Tuple[str, int]]:
@@ -67,7 +68,7 @@ class Exchange:
 
     @property
     def proven(self) -> bool:
-        return self.ok and self.routed and not self.wrong_rail
+        return self.ok and self.routed and self.counted and not self.wrong_rail
 
     def to_dict(self) -> Dict[str, Any]:
         keys = ("host", "rail", "peer", "peer_rail", "ok", "proven", "usec", "gbps", "cause", "error")
@@ -94,12 +95,15 @@ def judge(
         for host in sorted(told, key=natural_key)
         for result in told[host].get("results") or []
     ]
-    measured = [each.gbps for each in exchanges if each.gbps is not None and each.proven]
+    measured = [
+        each.gbps for each in exchanges if each.gbps is not None and each.ok and each.routed and not each.wrong_rail
+    ]
     median = round(statistics.median(measured), 2) if measured else None
     findings = [
         *_missing(told),
         *_failed(exchanges),
         *_wrong_rail(exchanges),
+        *_uncounted(exchanges),
         *_slow(exchanges, floor, median if len(measured) >= MIN_FOR_MEDIAN else None),
         *_untried(exchanges, rounds),
     ]
@@ -157,7 +161,8 @@ def _exchange(
         rate=min(known) if known else None,
         cause=cause,
         error=error,
-        wrong_rail=next(filter(None, map(_uncounted, outcomes.values())), ""),
+        wrong_rail=next(filter(None, map(_astray, outcomes.values())), ""),
+        counted=any(outcome["sent"] is not None for outcome in outcomes.values()),
     )
 
 
@@ -172,7 +177,7 @@ def _cause(host: str, outcome: Mapping[str, Any], peer: str, server: Optional[Ma
     return outcome["cause"], f"{host}: {outcome['error']}"
 
 
-def _uncounted(outcome: Mapping[str, Any]) -> str:
+def _astray(outcome: Mapping[str, Any]) -> str:
     if (
         not outcome["ok"]
         or outcome["sent"] is None
@@ -209,6 +214,18 @@ def _failed(exchanges: Sequence[Exchange]) -> Iterator[Finding]:
             _severity(same),
             f"no RDMA between {_some([each.name for each in same])}: {same[0].error}{_in_common(same)}",
             _FIXES.get(cause, _FIX),
+            "fabric",
+        )
+
+
+def _uncounted(exchanges: Sequence[Exchange]) -> Iterator[Finding]:
+    blind = [each for each in exchanges if each.ok and not each.counted]
+    if blind:
+        yield Finding(
+            "rdma_uncounted",
+            "info",
+            f"{len(blind)} exchanges came through and prove no rail, since the sender's counters cannot be read: {_some([each.name for each in blind])}",
+            "look whether the driver shows ports/1/hw_counters or ports/1/counters below /sys/class/infiniband",
             "fabric",
         )
 

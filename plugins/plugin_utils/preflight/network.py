@@ -60,7 +60,9 @@ def _address(host: str, facts: Facts, settings: Settings) -> Iterator[Finding]:
     for found in advertise["findings"]:
         where = f"{host}:{found['where']}" if found.get("where") else host
         why = "; ".join(refused) if found["code"] == "advertise_none" else ""
-        yield Finding(found["code"], found["severity"], found["message"], found["fix"], where, found.get("why") or why)
+        # The module answers all the same; before a cluster is made, a choice by name alone is the operator's to confirm.
+        severity = "error" if found["code"] == "advertise_ambiguous" else found["severity"]
+        yield Finding(found["code"], severity, found["message"], found["fix"], where, found.get("why") or why)
 
 
 def _firewall(host: str, facts: Facts, settings: Settings) -> Iterator[Finding]:

@@ -21,8 +21,9 @@ def outcome(ok: bool = True, **given: Any) -> dict[str, Any]:
 
 
 def good(gbps: Optional[float] = 335.0, **given: Any) -> dict[str, Any]:
+    given = {"bytes": 1000, "sent": 1000, "counter": "rail0/tx_bytes", **given}
     bandwidth = None if gbps is None else outcome(gbps=gbps, **given)
-    return {"pingpong": outcome(usec=8.5), "bandwidth": bandwidth}
+    return {"pingpong": outcome(usec=8.5, **given), "bandwidth": bandwidth}
 
 
 def bad(cause: str, error: str = "words") -> dict[str, Any]:
@@ -142,6 +143,13 @@ def test_an_exchange_that_succeeds_by_another_rail_is_not_proven() -> None:
     assert (finding["code"], finding["severity"]) == ("rdma_wrong_rail", "error")
     assert "a rail 0 - b rail 0: 1000 bytes were sent, rail0/tx_bytes rose by 120" in finding["message"]
     assert [each["proven"] for each in judged["exchanges"]] == [False, True]
+
+
+def test_a_counter_that_cannot_be_read_proves_nothing_and_is_told() -> None:
+    judged = report({"ab": good(sent=None)})
+
+    assert findings(judged) == [("rdma_uncounted", "info")]
+    assert [(each["ok"], each["proven"]) for each in judged["exchanges"]] == [(True, False)]
 
 
 def test_success_is_no_proof_where_a_route_leaves_by_the_wrong_device() -> None:

@@ -245,3 +245,18 @@ def test_what_the_host_found_about_its_address_is_told_with_the_host_and_every_r
 
     assert (first.where, first.why) == ("gpu1", "cni0 10.42.0.1: bridge, no NIC below it")
     assert (second.where, second.why) == ("gpu1:peers", "")
+
+
+def test_a_choice_that_only_the_name_decided_is_the_operators_to_confirm() -> None:
+    found = {
+        "code": "advertise_ambiguous",
+        "severity": "warning",
+        "message": "two are fit",
+        "fix": "Name one.",
+        "where": "eno1",
+    }
+    host = fit_host(advertise={"findings": [found], "candidates": []})
+
+    assert said(
+        judge({"gpu1": host}, fit_settings(hosts=["gpu1"], groups={"k3s_cluster": ["gpu1"], "k3s_server": ["gpu1"]}))
+    ) == [("advertise_ambiguous", "error", "gpu1:eno1")]
